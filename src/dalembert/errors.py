@@ -1,0 +1,34 @@
+"""The exceptions of dalembert. Each says which body, joint or row, what was found and what to do."""
+from __future__ import annotations
+
+
+class DalembertError(Exception):
+    """Base of every error that dalembert raises on purpose."""
+
+
+class ModelError(DalembertError, ValueError):
+    """A mechanism, one of its elements or an option makes no sense as given."""
+
+
+class AssemblyError(DalembertError):
+    """No pose or velocity satisfies the joints: a loop cannot be closed."""
+
+
+class ControlError(DalembertError, ValueError):
+    """A controller returned an unknown name, a wrong shape or a number that is not finite."""
+
+
+class StepFailure(DalembertError):
+    """A step had no solution even after substepping; the simulation keeps its last good state."""
+
+
+class SingularBlockError(DalembertError, ArithmeticError):
+    """A pivot block of the graph solver has no inverse; ``node`` is its index."""
+
+    def __init__(self, message: str, node: int) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class MissingExtraError(DalembertError, ImportError):
+    """An optional library is needed for this call; the message names the extra to install."""
