@@ -1,0 +1,123 @@
+"""Inputs of a run: what controllers, targets and user potentials say, checked and laid out per step."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import ControlError, ModelError
+from dalembert.formulations.maximal.engine import Inputs
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
+from dalembert.mechanism.records import Records
+
+#: a coordinate (or several) to follow, or a function of time that gives it
+Target = ArrayLike | Callable[[float], ArrayLike]
+
+DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and rad
+
+
+class InputTables:
+    """Inputs of every step of a run, and the targets of the driven joints at every knot."""
+
+    def __init__(
+        self, mechanism: Mechanism, records: Records, targets: Mapping[str, Target], steps: int, time: float, dt: float, controlled: bool,
+    ) -> None:
+        self.mechanism, self.records = mechanism, records
+        self.stepwise = bool(mechanism.potentials)
+        bodies, joints = len(records.bodies) - 1, len(records.joints)
+        forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
+        self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
+        self.joint = np.zeros((steps if forced else 0, joints, 6))
+        driven = records.joints["driven"].any(axis=1)
+        if driven.any():
+            self.target = np.repeat(records.joints["target"][None], steps + 1, axis=0)
+            for name, target in targets.items():
+                index, free = mechanism[name].index, mechanism[name].type.freedom
+                for k in range(steps + 1):
+                    value = np.atleast_1d(np.asarray(target(time + k * dt) if callable(target) else target, dtype=float))
+                    if value.shape != (free,) or not np.all(np.isfinite(value)):
+                        raise ModelError(f"target of joint {name!r} at t = {time + k * dt:.6g} s must be {free} finite numbers, got {value}")
+                    if k > 0 or callable(target):
+                        self.target[k, index, :free] = value
+        else:
+            self.target = np.zeros((1, joints, 6))
+
+    def window(self, first: int, count: int) -> Inputs:
+        """Inputs of ``count`` steps from step ``first``."""
+        target = self.target[first : first + count + 1] if len(self.target) > 1 else np.broadcast_to(self.target, (count + 1, *self.target.shape[1:]))
+        return Inputs(self.wrench[first : first + count], self.joint[first : first + count], np.ascontiguousarray(target))
+
+    def recorded(self, steps: int) -> Inputs:
+        """Inputs of the first ``steps`` steps, for reading the run afterwards."""
+        return self.window(0, steps)
+
+    def at(self, step: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Wrenches and joint forces of one step, None where there are none."""
+        return (self.wrench[step] if len(self.wrench) else None), (self.joint[step] if len(self.joint) else None)
+
+    def add_potentials(self, step: int) -> None:
+        """Add the wrenches of the user potentials at the current pose to one step's inputs."""
+        for potential in self.mechanism.potentials:
+            body = self.records.bodies[potential.body.index]
+            self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
+
+
+def potential_wrench(potential: Potential, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+    """Force (world) and torque (body axes): the negative gradient of a user potential."""
+    if potential.wrench is not None:
+        wrench = np.asarray(potential.wrench(position, orientation), dtype=float)
+    else:
+        wrench = np.zeros(6)
+        turn = Rotation.from_quat(orientation, scalar_first=True)
+        for c in range(3):
+            step = DIFFERENCE * np.eye(3)[c]
+            wrench[c] = potential.energy(position - step, orientation) - potential.energy(position + step, orientation)
+            back, forth = ((turn * Rotation.from_rotvec(s * step)).as_quat(scalar_first=True) for s in (-1.0, 1.0))
+            wrench[3 + c] = potential.energy(position, back) - potential.energy(position, forth)
+        wrench /= 2.0 * DIFFERENCE
+    if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
+        raise ModelError(f"potential {potential.name!r} of body {potential.body.name!r} gave {wrench}, not six finite numbers")
+    return wrench
+
+
+def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, records: Records, tables: InputTables, step: int) -> None:
+    """Check what a controller returned and write it into one step of the tables."""
+    if answer is None:
+        return
+    if not isinstance(answer, Mapping):
+        raise ControlError(f"the controller must return a dict {{joint: force or target, body: wrench}}, got {type(answer).__name__}")
+    for name, value in answer.items():
+        if name not in mechanism:
+            raise ControlError(f"the controller returned an input for {name!r}, which {mechanism.name!r} does not have")
+        element = mechanism[name]
+        try:
+            numbers = np.atleast_1d(np.asarray(value, dtype=float))
+        except (TypeError, ValueError):
+            raise ControlError(f"the controller's input for {name!r} must be numbers, got {value!r}") from None
+        if not np.all(np.isfinite(numbers)):
+            raise ControlError(f"the controller's input for {name!r} is not finite: {value!r}")
+        if isinstance(element, Body) and element is not mechanism.world:
+            if numbers.shape != (6,):
+                raise ControlError(f"a wrench on body {name!r} is six numbers, force (world) and torque (body axes), got shape {numbers.shape}")
+            tables.wrench[step, element.index] += numbers
+        elif isinstance(element, JointElement):
+            _read_joint(element, numbers, records, tables, step)
+        else:
+            raise ControlError(f"the controller returned an input for {element!r}, which takes none")
+
+
+def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, tables: InputTables, step: int) -> None:
+    drives = element.type.drive
+    active = [i for i, drive in enumerate(drives) if drive is not None]  # type: ignore[arg-type]
+    if not active:
+        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='position'")
+    if numbers.shape != (len(active),):
+        raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
+    for i, number in zip(active, numbers):
+        if drives[i] == "force":  # type: ignore[index]
+            tables.joint[step, element.index, i] = number
+        else:
+            tables.target[step + 1 :, element.index, i] = number
+            records.joints["target"][element.index, i] = number

@@ -1,0 +1,208 @@
+"""Assembly: a pose and velocities that satisfy every joint, near to what was asked for.
+
+Positions by damped Gauss-Newton on all rows, in the mass metric; velocities by one weighted projection. Both solve
+sparse saddle-point systems with SciPy: this happens once, before a run.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sparse
+from scipy.sparse.linalg import splu
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import AssemblyError
+from dalembert.formulations.maximal.knot import aim_all, coupling_violations, evaluate_knot, joint_at_knot, put6, violations
+from dalembert.kernel import kernel
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.records import Records
+from dalembert.mechanism.rows import direction_gradient
+from dalembert.mechanism.topology import loop_of
+from dalembert.spatial.tuples import neg3
+
+CLOSED = 1e-11  # m or rad
+STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
+
+
+@kernel
+def direction_rows(records, index, gradients):
+    """Gradients (free, 12) of a joint's free directions at the knot, parent then child."""
+    joint = records.joints[index]
+    y, C, R_parent = joint_at_knot(records.bodies, joint)
+    for i in range(joint.free):
+        force, parent, child = direction_gradient(joint, i, y, C, R_parent)
+        put6(gradients[i, :6], neg3(force), parent)
+        put6(gradients[i, 6:], force, child)
+
+
+@dataclass
+class Rows:
+    """Open amounts and gradients of a set of rows, with the element each belongs to."""
+
+    world: int
+    values: list[float] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    entries: tuple[list[int], list[int], list[float]] = field(default_factory=lambda: ([], [], []))
+
+    def add(self, owner: str, value: float, gradients: list[tuple[int, np.ndarray]]) -> None:
+        row = len(self.values)
+        self.values.append(float(value))
+        self.owners.append(owner)
+        for body, gradient in gradients:
+            if body != self.world:
+                self.entries[0].extend([row] * 6)
+                self.entries[1].extend(range(6 * body, 6 * body + 6))
+                self.entries[2].extend(gradient)
+
+    def matrix(self) -> sparse.csr_matrix:
+        rows, columns, data = self.entries
+        return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
+
+
+def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None) -> Rows:
+    """All constraint rows, then the wished directions. Values are open amounts, or G v's right-hand side for ``rates``."""
+    bodies, joints, couplings, _ = records
+    rows = Rows(len(bodies) - 1)
+    aim_all(records)
+    evaluate_knot(records)
+    opened = np.zeros((len(joints), 6))
+    violations(records, opened)
+    for element, joint in zip(mechanism.joints, joints):
+        for k in range(int(joint["locks"])):
+            direction = int(joint["row_direction"][k])
+            rate = joint["rate"][direction] if direction >= 0 else 0.0
+            value = opened[element.index, k] if rates is None else rate
+            rows.add(element.name, value, [(joint["parent"], joint["Gp"][k]), (joint["child"], joint["Gc"][k])])
+    gaps = np.zeros(len(couplings))
+    coupling_violations(records, gaps)
+    for element, coupling in zip(mechanism.couplings, couplings):
+        ends = [(coupling["body"][s], coupling["G"][s]) for s in range(int(coupling["bodies"]))]
+        rows.add(element.name, gaps[element.index] if rates is None else 0.0, ends)
+    for name, wish in (wishes if rates is None else rates).items():
+        element = mechanism[name]
+        joint = joints[element.index]
+        gradients = np.zeros((int(joint["free"]), 12))
+        direction_rows(records, element.index, gradients)
+        errors = _coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
+        for i, error in enumerate(errors):
+            if not joint["driven"][i]:
+                rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
+    return rows
+
+
+def _coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> np.ndarray:
+    """Coordinates minus wishes, along the free directions; angles by the shorter way."""
+    joint = records.joints[index]
+    actual = joint["coordinate"][: kind.freedom].copy()
+    errors = actual - wish
+    balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
+    for i, (name, _) in enumerate(kind.directions):
+        if name in ("turn", "first", "second") and kind.extra != "helix":
+            errors[i] = (errors[i] + np.pi) % (2.0 * np.pi) - np.pi
+    if balls:
+        errors[balls] = (Rotation.from_rotvec(actual[balls]) * Rotation.from_rotvec(wish[balls]).inv()).as_rotvec()
+    return errors
+
+
+def _saddle_solver(weight: sparse.spmatrix, G: sparse.csr_matrix, damping: float):
+    """LU of [[W, G^T], [G, -damping]], damping relative to the scale of G W^-1 G^T."""
+    scale = max(float(np.mean(G.multiply(G @ sparse.diags(1.0 / weight.diagonal())).sum(axis=1))), 1e-300)
+    corner = -damping * scale * sparse.identity(G.shape[0])
+    return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
+
+
+def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> sparse.csr_matrix:
+    blocks = []
+    for i, body in enumerate(records.bodies[:-1]):
+        block = np.zeros((6, 6))
+        block[:3, :3] = body["mass"] * np.eye(3)
+        block[3:, 3:] = body["inertia"].reshape(3, 3)
+        blocks.append(block * (1.0 if factors is None else factors[i]))
+    return sparse.csr_matrix(sparse.block_diag(blocks))
+
+
+def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray]) -> None:
+    """Move all bodies as little as possible until every row and every wished coordinate holds (records are changed).
+
+    Raises AssemblyError, with the records as they were, when some loop stays open.
+    """
+    bodies = records.bodies
+    before = bodies.copy()
+    rows = _rows(mechanism, records, wishes, None)
+    size = _size(rows.values)
+    damping = 1e-9
+    weight = _mass_matrix(records)
+    for _ in range(200):
+        if size < CLOSED:
+            return
+        G, here = rows.matrix(), bodies.copy()
+        right = np.concatenate([np.zeros(weight.shape[0]), -np.array(rows.values)])
+        step = _saddle_solver(weight, G, damping).solve(right)[: weight.shape[0]].reshape(-1, 6)
+        fraction = min(1.0, 0.5 / max(np.abs(step[:, 3:]).max(initial=0.0), 1e-12))
+        bodies["x"][:-1] += fraction * step[:, :3]
+        turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(fraction * step[:, 3:])
+        bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+        rows = _rows(mechanism, records, wishes, None)
+        new = _size(rows.values)
+        if new < size:
+            damping = max(1e-9, damping * 0.1)
+            size = new
+            continue
+        bodies[:] = here
+        rows = _rows(mechanism, records, wishes, None)
+        damping *= 10.0
+        if damping > 1e6:
+            break
+    if size < 1e-9:
+        return
+    worst = int(np.argmax(np.abs(rows.values)))
+    message = _open_loop(mechanism, rows.owners[worst], abs(rows.values[worst]), wishes)
+    bodies[:] = before
+    evaluate_knot(records)
+    raise AssemblyError(message)
+
+
+def _size(values: list[float]) -> float:
+    return float(np.linalg.norm(values)) if values else 0.0
+
+
+def _open_loop(mechanism: Mechanism, owner: str, gap: float, wishes: Mapping[str, np.ndarray]) -> str:
+    element = mechanism[owner]
+    loop = loop_of(mechanism, element) if element in mechanism.joints else [owner]
+    asked = f"; asked for: {', '.join(f'{n} = {np.round(w, 6)}' for n, w in wishes.items())}" if wishes else ""
+    return (
+        f"the loop {' - '.join(loop)} of {mechanism.name!r} cannot be closed: {owner!r} stays open by {gap:.3g} (m or rad){asked}. "
+        "Check the lengths, or ask for coordinates that the loop can reach."
+    )
+
+
+def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Velocities (n, 6) that satisfy every row and the wished joint rates, nearest to ``wished``.
+
+    Bodies with ``held`` weigh more, so that the velocity asked for one of them is kept where the joints allow it.
+    """
+    rows = _rows(mechanism, records, {}, rates)
+    if not rows.values:
+        return wished.copy()
+    G, right = rows.matrix(), np.array(rows.values)
+    weight = _mass_matrix(records, np.where(held, STIFF, 1.0))
+    lu = _saddle_solver(weight, G, 1e-10)
+    velocity, worst = wished.ravel().copy(), np.inf
+    for _ in range(10):
+        miss = right - G @ velocity
+        new = float(np.max(np.abs(miss), initial=0.0))
+        if new < 1e-12 * (1.0 + np.max(np.abs(velocity))) or new > 0.5 * worst:
+            worst = min(new, worst)
+            break
+        worst = new
+        velocity = velocity + lu.solve(np.concatenate([np.zeros(velocity.size), miss]))[: velocity.size]
+    miss = np.abs(right - G @ velocity)
+    if miss.max() > 1e-8 * (1.0 + np.max(np.abs(velocity))):
+        owner = rows.owners[int(np.argmax(miss))]
+        raise AssemblyError(
+            f"no velocities of {mechanism.name!r} satisfy its joints and the rates asked for ({', '.join(rates) or 'none'}): "
+            f"{owner!r} is missed by {miss.max():.3g} (m/s or rad/s)"
+        )
+    return velocity.reshape(-1, 6)

@@ -1,0 +1,201 @@
+"""What the maximal-coordinate formulations share: a mechanism's records and graph, its state, and what to read off it."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.formulations.maximal.knot import (
+    accelerate,
+    direction_twist,
+    evaluate_knot,
+    joint_rates,
+    potential_energy,
+    project,
+    set_compliance,
+    violations,
+)
+from dalembert.formulations.maximal.knot import coupling_violations as open_couplings
+from dalembert.formulations.maximal.system import COMPLIANCE, build_system, has_loops
+from dalembert.mechanism.compile import compile_mechanism
+from dalembert.mechanism.mechanism import Mechanism
+
+
+class Recording(NamedTuple):
+    """Arrays that a run fills, knot by knot (first axis). What a formulation needs to continue or look back."""
+
+    position: np.ndarray  # (N, n, 3)
+    orientation: np.ndarray  # (N, n, 4)
+    momentum: np.ndarray  # (N, n, 6) left limits: world, body
+    step_before: np.ndarray  # (N,) length of the interval before the knot
+    row_force: np.ndarray  # (N, joints, 6), N or N m, mean over the knot's kick
+    coupling_force: np.ndarray  # (N, couplings)
+    substeps: np.ndarray  # (N,) of the interval before the knot
+    iterations: np.ndarray  # (N,)
+
+
+class Inputs(NamedTuple):
+    """Inputs per step, first axis; an array of length zero means that there are none of the kind."""
+
+    wrench: np.ndarray  # (S, n, 6) force (world), torque (body) on top of the constant loads
+    joint: np.ndarray  # (S, joints, 6) forces along the free directions
+    target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
+
+
+def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recording:
+    """Room for a run."""
+    return Recording(
+        np.zeros((knots, bodies, 3)), np.zeros((knots, bodies, 4)), np.zeros((knots, bodies, 6)), np.zeros(knots),
+        np.zeros((knots, joints, 6)), np.zeros((knots, couplings)),
+        np.zeros(knots, np.int64), np.zeros(knots, np.int64),
+    )
+
+
+class MaximalEngine:
+    """Records, graph and state of one mechanism in maximal coordinates."""
+
+    def __init__(self, mechanism: Mechanism, dt: float) -> None:
+        self.mechanism = mechanism
+        self.dt = dt
+        self.records = compile_mechanism(mechanism)
+        self.system = build_system(self.records)
+        self.saved = self.records.bodies.copy()
+        self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
+        self.clock = np.zeros(2)
+        self.outcome = (0, 0.0)
+        self._mark_active()
+        evaluate_knot(self.records)
+        set_compliance(self.records, COMPLIANCE if has_loops(self.records) else 0.0)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of bodies, joints and couplings."""
+        return len(self.records.bodies) - 1, len(self.records.joints), len(self.records.couplings)
+
+    def _mark_active(self) -> None:
+        """Flag the joints whose springs or inputs push on their bodies."""
+        for element, joint in zip(self.mechanism.joints, self.records.joints):
+            joint["active"] = any(joint["stiffness"] > 0.0) or "force" in element.type.drive  # type: ignore[operator]
+
+    def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
+        """Begin at a pose with consistent velocities (n, 6): a knot with no interval before it."""
+        bodies = self.records.bodies
+        bodies["x"][:-1], bodies["q"][:-1] = position, orientation
+        momentum = self.momentum_of(velocity)
+        bodies["p"][:-1], bodies["l"][:-1] = momentum[:, :3], momentum[:, 3:]
+        bodies["v"][:-1] = bodies["v_last"][:-1] = velocity[:, :3]
+        bodies["w"][:-1] = bodies["w_last"][:-1] = velocity[:, 3:]
+        self.clock[:] = 0.0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Evaluate everything that follows from the pose."""
+        evaluate_knot(self.records)
+
+    def momentum_of(self, velocity: np.ndarray) -> np.ndarray:
+        """Momenta (n, 6), world and body, of velocities (n, 6)."""
+        bodies = self.records.bodies[:-1]
+        angular = np.einsum("nij,nj->ni", bodies["inertia"].reshape(-1, 3, 3), velocity[:, 3:])
+        return np.concatenate([bodies["mass"][:, None] * velocity[:, :3], angular], axis=1)
+
+    def state(self) -> tuple[np.ndarray, ...]:
+        """A copy of the whole state, for ``restore``."""
+        return self.records.bodies.copy(), self.records.joints["coordinate"].copy(), self.clock.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        self.records.bodies[:], self.records.joints["coordinate"][:], self.clock[:] = state
+
+    def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
+        """Inputs at the knot, for reading velocities and forces there."""
+        bodies = self.records.bodies
+        load = self.base_load if wrench is None else self.base_load + wrench
+        bodies["force"][:-1], bodies["torque"][:-1] = load[:, :3], load[:, 3:]
+        self.records.joints["input"] = 0.0 if joint is None else joint
+
+    def knot_velocity(self) -> np.ndarray:
+        """Velocities (n, 6) at the knot, from the discrete Legendre momenta, that satisfy the rows at velocity level."""
+        bodies, joints, couplings = self.sizes
+        self.refresh()
+        records = self.records
+        half = 0.5 * self.clock[0]
+        wanted = np.concatenate([records.bodies["p"][:-1], records.bodies["l"][:-1]], axis=1) + half * records.bodies["load"][:-1]
+        velocity = np.zeros((bodies + 1, 6))
+        impulse, coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
+        system = self.system
+        project(records, system.blocks, system.structure.schedule, system.vector, wanted, half, 1e-13, velocity, impulse, coupling_impulse)
+        return velocity[:-1]
+
+    def knot_forces(self, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forces of all rows (joints, 6) and couplings at the knot, from an acceleration-level solve."""
+        _, joints, couplings = self.sizes
+        force, coupling_force = np.zeros((joints, 6)), np.zeros(couplings)
+        self.refresh()
+        system = self.system
+        padded = np.vstack([velocity, np.zeros(6)])
+        accelerate(self.records, system.blocks, system.structure.schedule, system.vector, padded, force, coupling_force)
+        return force, coupling_force
+
+    def potential_energy(self) -> float:
+        """Energy of gravity, springs and user potentials at the knot, in J."""
+        self.refresh()
+        energy = potential_energy(self.records)
+        bodies = self.records.bodies
+        return energy + sum(p.energy(bodies["x"][p.body.index].copy(), bodies["q"][p.body.index].copy()) for p in self.mechanism.potentials)
+
+    def record(self, recording: Recording, knot: int) -> None:
+        """Write the current knot into a recording."""
+        bodies = self.records.bodies[:-1]
+        recording.position[knot], recording.orientation[knot] = bodies["x"], bodies["q"]
+        recording.momentum[knot] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
+        recording.step_before[knot] = self.clock[0]
+
+    def joint_rates(self, index: int, velocity: np.ndarray) -> np.ndarray:
+        """Rates along a joint's free directions for velocities (n, 6)."""
+        self.refresh()
+        rates = np.zeros((len(self.records.joints), 6))
+        joint_rates(self.records, np.vstack([velocity, np.zeros(6)]), rates)
+        return rates[index, : int(self.records.joints["free"][index])]
+
+    def joint_twist(self, index: int, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""
+        self.refresh()
+        return direction_twist(self.records, index, rates)
+
+    def violation(self) -> tuple[np.ndarray, np.ndarray]:
+        """How far rows (joints, 6) and couplings are open at the knot."""
+        _, joints, couplings = self.sizes
+        rows, gaps = np.zeros((joints, 6)), np.zeros(couplings)
+        self.refresh()
+        violations(self.records, rows)
+        open_couplings(self.records, gaps)
+        return rows, gaps
+
+    def rate_series(self, recording: Recording, velocity: np.ndarray) -> np.ndarray:
+        """(N, joints, 6) rates along the free directions at recorded knots, for velocities (N, n + 1, 6)."""
+        rates = np.zeros((len(velocity), len(self.records.joints), 6))
+        bodies = self.records.bodies
+        for knot in range(len(velocity)):
+            bodies["x"][:-1], bodies["q"][:-1] = recording.position[knot], recording.orientation[knot]
+            evaluate_knot(self.records)
+            joint_rates(self.records, velocity[knot], rates[knot])
+        return rates
+
+    def worst_row(self) -> str:
+        """Name of the element with the largest residual of the last try."""
+        worst, name = -1.0, "none"
+        for element, joint in zip(self.mechanism.joints, self.records.joints):
+            for k in range(int(joint["locks"])):
+                value = abs(float(joint["r"][k]))
+                if not value <= worst:
+                    worst, name = value, f"row {k} of joint {element.name!r}"
+        for element, body in zip(self.mechanism.bodies, self.records.bodies):
+            value = float(np.max(np.abs(body["r"][:3])) / body["mass"])
+            if not value <= worst:
+                worst, name = value, f"body {element.name!r}"
+        return name
+
+    def fastest_body(self) -> tuple[str, float]:
+        """Name and angular speed (rad/s) of the body that spins fastest."""
+        spins = np.linalg.norm(self.records.bodies["w"][:-1], axis=1)
+        index = int(np.argmax(spins))
+        return self.mechanism.bodies[index].name, float(spins[index])

@@ -1,0 +1,84 @@
+"""The step problem's graph: a node per body, per joint that holds something, per coupling; and its block storage."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalembert.linalg import Structure, analyse
+from dalembert.mechanism.records import Records
+
+#: compliance of the proximal method, relative to the mean of G M^-1 G^T over the rows
+COMPLIANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class System:
+    """Records with their graph, its factor's blocks and a vector of unknowns."""
+
+    records: Records
+    structure: Structure
+    blocks: np.ndarray
+    vector: np.ndarray
+
+
+def build_system(records: Records) -> System:
+    """Number the nodes, analyse the graph and tell every record where its blocks are."""
+    bodies, joints, couplings, _ = records
+    world = len(bodies) - 1
+    bodies["node"][:world] = np.arange(world)
+    sizes, constraint, edges = [6] * world, [False] * world, []
+    for joint in joints:
+        if joint["rows"] > 0:
+            joint["node"] = len(sizes)
+            sizes.append(int(joint["rows"]))
+            constraint.append(bool(joint["locks"] > 0))
+            edges += [(joint["node"], end) for end in (joint["parent"], joint["child"]) if end != world]
+    for coupling in couplings:
+        coupling["node"] = len(sizes)
+        sizes.append(1)
+        constraint.append(True)
+        edges += [(coupling["node"], body) for body in coupling["body"][: coupling["bodies"]]]
+    structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
+
+    bodies["diagonal"][:world] = structure.diagonal[:world]
+    for name in ("block_jp", "block_pj", "block_jc", "block_cj"):
+        joints[name] = -1
+    for joint in joints:
+        node = int(joint["node"])
+        if node < 0:
+            continue
+        joint["diagonal"] = structure.diagonal[node]
+        for end, there, back in (("parent", "block_jp", "block_pj"), ("child", "block_jc", "block_cj")):
+            if joint[end] != world:
+                joint[there] = structure.block(node, int(joint[end]))
+                joint[back] = structure.block(int(joint[end]), node)
+    for coupling in couplings:
+        node = int(coupling["node"])
+        coupling["diagonal"] = structure.diagonal[node]
+        for slot in range(int(coupling["bodies"])):
+            coupling["block_cb"][slot] = structure.block(node, int(coupling["body"][slot]))
+            coupling["block_bc"][slot] = structure.block(int(coupling["body"][slot]), node)
+    return System(records, structure, structure.new_blocks(), structure.new_vector())
+
+
+def has_loops(records: Records) -> bool:
+    """True when some joint or coupling closes a cycle, counting the world as a body."""
+    bodies, joints, couplings, _ = records
+    if len(couplings):
+        return True
+    root = list(range(len(bodies)))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    for joint in joints:
+        if joint["locks"] > 0:
+            a, b = find(int(joint["parent"])), find(int(joint["child"]))
+            if a == b:
+                return True
+            root[a] = b
+    return False

@@ -1,0 +1,75 @@
+"""The variational formulation: maximal coordinates, symplectic, constraints exact at position level (Variational)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.variational_step import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST, run_steps
+from dalembert.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variational:
+    """Variational integrator with step ``dt`` (s).
+
+    ``tolerance``: largest residual of a step, in m/s (impulses are divided by the body's mass);
+    ``max_iterations``: Newton iterations per step; ``max_halvings``: a step without solution is split into up to
+    2**max_halvings substeps before ``StepFailure``.
+    """
+
+    dt: float
+    tolerance: float = 1e-10
+    max_iterations: int = 30
+    max_halvings: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"Variational: {name} must be positive and finite, got {value}")
+        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
+            if getattr(self, name) < least:
+                raise ModelError(f"Variational: {name} must be at least {least}, got {getattr(self, name)}")
+
+    def engine(self, mechanism: Mechanism) -> VariationalEngine:
+        """What runs a mechanism in this formulation."""
+        return VariationalEngine(mechanism, self)
+
+
+class VariationalEngine(MaximalEngine):
+    """A mechanism's records, graph and state, stepped by the variational integrator."""
+
+    def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        super().__init__(mechanism, options.dt)
+        self.options = options
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+        options, system = self.options, self.system
+        outcome, done, iterations, size = run_steps(
+            self.records, system.blocks, system.structure.schedule, system.vector, self.saved, self.clock, self.base_load,
+            recording, inputs, first, count, options.dt, options.tolerance, options.max_iterations, options.max_halvings,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        parts = 1 << self.options.max_halvings
+        where = f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or {parts} substeps"
+        if outcome == TOO_FAST:
+            body, spin = self.fastest_body()
+            return StepFailure(
+                f"{where}: body {body!r} spins at {spin:.4g} rad/s, more than a substep of {self.options.dt / parts:.3g} s can follow. "
+                "Use a smaller dt or more max_halvings."
+            )
+        reason = {NOT_CONVERGED: "Newton did not converge", SINGULAR: "a pivot block is singular"}.get(outcome, "unknown")
+        return StepFailure(f"{where}: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. Use a smaller dt, or check the model there.")
+
+    @property
+    def solved(self) -> bool:
+        return self.outcome[0] == SOLVED

@@ -1,0 +1,576 @@
+"""Kernels of the variational integrator (Variational section 3): residual, Jacobian, Newton, substeps, runs.
+
+Unknowns are the velocities (v, omega) of an interval and the impulses of the joint rows at its first knot. With
+s = sqrt(4/dt^2 - omega.omega), the discrete Legendre momenta of an interval are, in the body frame,
+
+    at its start  dt/2 (s J omega + omega x J omega)        at its end  dt/2 (s J omega - omega x J omega),
+
+half of Variational eq. 16, so that the balance at a knot is one of impulses:
+
+    momentum after - momentum before - h * load - G^T mu = 0,     g(next pose) / dt = 0,
+
+with h the mean of the two neighbouring steps. The state is pose and left-limit momentum: a start from rest or from
+given velocities is a knot whose step before has length zero, which makes the scheme second order (half kick).
+"""
+from __future__ import annotations
+
+from math import isfinite, sqrt
+
+from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
+from dalembert.kernel import inline, kernel
+from dalembert.linalg import clear, factor, solve
+
+from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
+from dalembert.spatial import quaternion
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load4,
+    load9,
+    mat_vec,
+    neg3,
+    scale3,
+    store3,
+    store4,
+    store9,
+    sub3,
+)
+
+# Outcomes of a step.
+SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
+#: largest rotation per step, omega * dt: the rotation block is singular at sqrt(2)
+SPIN_LIMIT = 0.7
+#: cosine below which a joint counts as flipped
+FLIP = 0.3
+#: below this residual the compliance no longer pulls the impulses of redundant rows towards zero
+PROXIMAL_START = 1e-5
+
+
+@kernel
+def first_guess(records, extrapolate):
+    """Velocities to start Newton from: extrapolated from the last two intervals, or those of the momenta."""
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        if extrapolate:
+            for k in range(3):
+                body.v[k] = 2.0 * body.v_last[k] - body.v_before[k]
+                body.w[k] = 2.0 * body.w_last[k] - body.w_before[k]
+        else:
+            store3(body.v, scale3(1.0 / body.mass, load3(body.p)))
+            store3(body.w, mat_vec(load9(body.inertia_inverse), load3(body.l)))
+
+
+@inline
+def mean_velocity(body, dt):
+    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+    w = load3(body.w)
+    Jw = mat_vec(load9(body.inertia), w)
+    s = sqrt(4.0 / (dt * dt) - dot3(w, w))
+    after = scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw)))
+    linear = scale3(0.5, add3(scale3(1.0 / body.mass, load3(body.p)), load3(body.v)))
+    angular = scale3(0.5, mat_vec(load9(body.inertia_inverse), add3(load3(body.l), after)))
+    return linear, angular
+
+
+@inline
+def flow(G, linear, angular):
+    """Rate along a row of six."""
+    return G[0] * linear[0] + G[1] * linear[1] + G[2] * linear[2] + G[3] * angular[0] + G[4] * angular[1] + G[5] * angular[2]
+
+
+@inline
+def subtract_impulse(r, G, mu):
+    for c in range(6):
+        r[c] -= G[c] * mu
+
+
+@kernel
+def residual(records, dt, h):
+    """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a body spins too fast)."""
+    bodies, joints, couplings, _ = records
+    world = bodies.shape[0] - 1
+    half = 0.5 * dt
+    top = 4.0 / (dt * dt)
+    for i in range(world):
+        body = bodies[i]
+        v = load3(body.v)
+        w = load3(body.w)
+        ww = dot3(w, w)
+        if not ww < 0.49 * top:
+            return 0.0, False
+        s = sqrt(top - ww)
+        body.s = s
+        Jw = mat_vec(load9(body.inertia), w)
+        after = scale3(half, add3(scale3(s, Jw), cross3(w, Jw)))
+        r, p, l, load, m = body.r, body.p, body.l, body.load, body.mass
+        r[0] = m * v[0] - p[0] - h * load[0]
+        r[1] = m * v[1] - p[1] - h * load[1]
+        r[2] = m * v[2] - p[2] - h * load[2]
+        r[3] = after[0] - l[0] - h * load[3]
+        r[4] = after[1] - l[1] - h * load[4]
+        r[5] = after[2] - l[2] - h * load[5]
+        store3(body.xn, add3(load3(body.x), scale3(dt, v)))
+        qn = quaternion.multiply(load4(body.q), (half * s, half * w[0], half * w[1], half * w[2]))
+        store4(body.qn, qn)
+        store9(body.Rn, quaternion.to_matrix(qn))
+    size = 0.0
+    per = 1.0 / dt
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        if joint.rows == 0:
+            continue
+        parent = bodies[joint.parent]
+        child = bodies[joint.child]
+        y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
+        if not consistent(joint, C, FLIP):
+            return 0.0, False
+        rp = parent.r
+        rc = child.r
+        for k in range(joint.locks):
+            joint.r[k] = row_value(joint, k, y, C) * per
+            subtract_impulse(rp, joint.Gp[k], joint.mu[k])
+            subtract_impulse(rc, joint.Gc[k], joint.mu[k])
+            size = max(size, abs(joint.r[k]))
+            if joint.r[k] != joint.r[k]:
+                return 0.0, False
+        for k in range(joint.locks, joint.rows):
+            rate = 0.0
+            if joint.parent != world:
+                linear, angular = mean_velocity(parent, dt)
+                rate += flow(joint.Gp[k], linear, angular)
+            linear, angular = mean_velocity(child, dt)
+            rate += flow(joint.Gc[k], linear, angular)
+            joint.r[k] = joint.mu[k] + h * joint.damping[joint.row_direction[k]] * rate
+            subtract_impulse(rp, joint.Gp[k], joint.mu[k])
+            subtract_impulse(rc, joint.Gc[k], joint.mu[k])
+    for i in range(couplings.shape[0]):
+        coupling = couplings[i]
+        first = next_coordinate(bodies, joints[coupling.joint[0]], coupling.direction[0])
+        second = next_coordinate(bodies, joints[coupling.joint[1]], coupling.direction[1])
+        coupling.r = (first - coupling.ratio * second - coupling.offset) * per
+        size = max(size, abs(coupling.r))
+        for slot in range(coupling.bodies):
+            subtract_impulse(bodies[coupling.body[slot]].r, coupling.G[slot], coupling.mu)
+    for i in range(world):
+        body = bodies[i]
+        r = body.r
+        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / body.mass
+        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (body.mass * body.length)
+        if not isfinite(linear + angular):
+            return 0.0, False
+        size = max(size, max(linear, angular))
+    return size, True
+
+
+@kernel
+def next_coordinate(bodies, joint, direction):
+    """One coordinate of a joint at the pose the iterate leads to, unwrapped against the knot's."""
+    parent = bodies[joint.parent]
+    child = bodies[joint.child]
+    y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
+    keep = load6(joint.coordinate)
+    coordinates(joint, y, C, joint.coordinate)
+    value = joint.coordinate[direction]
+    for k in range(6):
+        joint.coordinate[k] = keep[k]
+    return value
+
+
+@inline
+def load6(a):
+    return (a[0], a[1], a[2], a[3], a[4], a[5])
+
+
+@inline
+def rotate_gradient(g, w, s, dt):
+    """Gradient by a body-frame rotation at the next pose -> gradient by omega, divided by dt (DESIGN section 5)."""
+    a = dot3(g, w) / s
+    c = cross3(g, w)
+    half = 0.5 * dt
+    return (half * (s * g[0] + a * w[0] - c[0]), half * (s * g[1] + a * w[1] - c[1]), half * (s * g[2] + a * w[2] - c[2]))
+
+
+@inline
+def momentum_derivative(body, dt):
+    """d(momentum after)/d(omega) in rows: dt/2 (J s - (J w) w^T / s + [w]x J - [J w]x)."""
+    w = load3(body.w)
+    J = load9(body.inertia)
+    Jw = mat_vec(J, w)
+    s = body.s
+    h = 0.5 * dt
+    u = scale3(1.0 / s, w)
+    return (
+        h * (s * J[0] - Jw[0] * u[0] + w[1] * J[6] - w[2] * J[3]),
+        h * (s * J[1] - Jw[0] * u[1] + w[1] * J[7] - w[2] * J[4] + Jw[2]),
+        h * (s * J[2] - Jw[0] * u[2] + w[1] * J[8] - w[2] * J[5] - Jw[1]),
+        h * (s * J[3] - Jw[1] * u[0] + w[2] * J[0] - w[0] * J[6] - Jw[2]),
+        h * (s * J[4] - Jw[1] * u[1] + w[2] * J[1] - w[0] * J[7]),
+        h * (s * J[5] - Jw[1] * u[2] + w[2] * J[2] - w[0] * J[8] + Jw[0]),
+        h * (s * J[6] - Jw[2] * u[0] + w[0] * J[3] - w[1] * J[0] + Jw[1]),
+        h * (s * J[7] - Jw[2] * u[1] + w[0] * J[4] - w[1] * J[1] - Jw[0]),
+        h * (s * J[8] - Jw[2] * u[2] + w[0] * J[5] - w[1] * J[2]),
+    )
+
+
+@inline
+def damper_row(target, k, G, body, weight, dt):
+    """Row of a compliant direction by a body's unknowns: weight/2 G [1, J^-1 d(momentum)/d(omega)]."""
+    D = momentum_derivative(body, dt)
+    g = mat_vec(load9(body.inertia_inverse), (G[3], G[4], G[5]))
+    half = 0.5 * weight
+    for c in range(3):
+        target[k, c] = half * G[c]
+        target[k, 3 + c] = half * (g[0] * D[c] + g[1] * D[3 + c] + g[2] * D[6 + c])
+
+
+@kernel
+def jacobian(records, blocks, dt, h):
+    """Write the blocks of the Newton matrix at the iterate."""
+    bodies, joints, couplings, _ = records
+    world = bodies.shape[0] - 1
+    for i in range(world):
+        body = bodies[i]
+        M = blocks[body.diagonal].M
+        D = momentum_derivative(body, dt)
+        for r in range(6):
+            for c in range(6):
+                M[r, c] = 0.0
+        M[0, 0] = body.mass
+        M[1, 1] = body.mass
+        M[2, 2] = body.mass
+        for r in range(3):
+            M[3 + r, 3] = D[3 * r]
+            M[3 + r, 4] = D[3 * r + 1]
+            M[3 + r, 5] = D[3 * r + 2]
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        rows = joint.rows
+        if rows == 0:
+            continue
+        parent = bodies[joint.parent]
+        child = bodies[joint.child]
+        Rp = load9(parent.Rn)
+        y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
+        S = blocks[joint.diagonal].M
+        for k in range(rows):
+            for c in range(rows):
+                S[k, c] = 0.0
+            S[k, k] = joint.compliance[k]
+        grounded = joint.parent == world
+        wc = load3(child.w)
+        JC = blocks[joint.block_jc].M
+        CJ = blocks[joint.block_cj].M
+        JP = blocks[joint.block_jc if grounded else joint.block_jp].M
+        PJ = blocks[joint.block_cj if grounded else joint.block_pj].M
+        wp = load3(parent.w)
+        for k in range(joint.locks):
+            force, on_parent, on_child = row_gradient(joint, k, y, C, Rp)
+            put6(JC[k], force, rotate_gradient(on_child, wc, child.s, dt))
+            if not grounded:
+                put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+        for k in range(joint.locks, rows):
+            S[k, k] = 1.0
+            weight = h * joint.damping[joint.row_direction[k]]
+            damper_row(JC, k, joint.Gc[k], child, weight, dt)
+            if not grounded:
+                damper_row(JP, k, joint.Gp[k], parent, weight, dt)
+        for k in range(rows):
+            for c in range(6):
+                CJ[c, k] = -joint.Gc[k, c]
+        if not grounded:
+            for k in range(rows):
+                for c in range(6):
+                    PJ[c, k] = -joint.Gp[k, c]
+    for i in range(couplings.shape[0]):
+        coupling_jacobian(bodies, joints, couplings[i], blocks, dt)
+
+
+@kernel
+def coupling_jacobian(bodies, joints, coupling, blocks, dt):
+    """Blocks of one coupling."""
+    blocks[coupling.diagonal].M[0, 0] = coupling.compliance
+    for slot in range(coupling.bodies):
+        row = blocks[coupling.block_cb[slot]].M
+        for c in range(6):
+            row[0, c] = 0.0
+            blocks[coupling.block_bc[slot]].M[c, 0] = -coupling.G[slot, c]
+    for end in range(2):
+        joint = joints[coupling.joint[end]]
+        parent = bodies[joint.parent]
+        child = bodies[joint.child]
+        weight = 1.0 if end == 0 else -coupling.ratio
+        Rp = load9(parent.Rn)
+        y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
+        force, on_parent, on_child = direction_gradient(joint, coupling.direction[end], y, C, Rp)
+        if coupling.slot[2 * end] >= 0:
+            row = blocks[coupling.block_cb[coupling.slot[2 * end]]].M
+            add_to_slot(row, 0, weight, neg3(force), rotate_gradient(on_parent, load3(parent.w), parent.s, dt))
+        if coupling.slot[2 * end + 1] >= 0:
+            row = blocks[coupling.block_cb[coupling.slot[2 * end + 1]]].M
+            add_to_slot(row, 0, weight, force, rotate_gradient(on_child, load3(child.w), child.s, dt))
+
+
+@kernel
+def load_vector(records, vector, pull):
+    """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
+    bodies, joints, couplings, _ = records
+    for i in range(bodies.shape[0] - 1):
+        b = vector[bodies[i].node].v
+        for c in range(6):
+            b[c] = bodies[i].r[c]
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        if joint.rows > 0:
+            b = vector[joint.node].v
+            for k in range(joint.locks):
+                b[k] = joint.r[k] + pull * joint.compliance[k] * joint.mu[k]
+            for k in range(joint.locks, joint.rows):
+                b[k] = joint.r[k]
+    for i in range(couplings.shape[0]):
+        coupling = couplings[i]
+        vector[coupling.node].v[0] = coupling.r + pull * coupling.compliance * coupling.mu
+
+
+@kernel
+def move(records, vector, step):
+    """Iterate minus ``step`` times the Newton direction."""
+    bodies, joints, couplings, _ = records
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        d = vector[body.node].v
+        for c in range(3):
+            body.v[c] -= step * d[c]
+            body.w[c] -= step * d[3 + c]
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        if joint.rows > 0:
+            d = vector[joint.node].v
+            for k in range(joint.rows):
+                joint.mu[k] -= step * d[k]
+    for i in range(couplings.shape[0]):
+        couplings[i].mu -= step * vector[couplings[i].node].v[0]
+
+
+@kernel
+def rounding_floor(records, dt):
+    """The residual that rounding alone can cause: nothing below it can be asked for."""
+    bodies, joints, _, _ = records
+    size = 0.0
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        parent = bodies[joint.parent]
+        child = bodies[joint.child]
+        reach = 0.0
+        for c in range(3):
+            reach = max(reach, abs(parent.xn[c]) + abs(child.xn[c]) + abs(joint.point_parent[c]) + abs(joint.point_child[c]))
+        size = max(size, (1.0 + reach) / dt)
+        for k in range(joint.rows):
+            push = 0.0
+            twist = 0.0
+            for c in range(3):
+                push = max(push, abs(joint.Gc[k, c] * joint.mu[k]))
+                twist = max(twist, abs(joint.Gc[k, 3 + c] * joint.mu[k]))
+            size = max(size, push / child.mass + twist / (child.mass * child.length))
+            if parent.mass > 0.0:
+                size = max(size, push / parent.mass + twist / (parent.mass * parent.length))
+    for i in range(bodies.shape[0] - 1):
+        for c in range(3):
+            size = max(size, abs(bodies[i].v[c]))
+    return 2e-15 * size
+
+
+@kernel
+def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
+    """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual)."""
+    size, fine = residual(records, dt, h)
+    if not fine:
+        first_guess(records, False)
+        size, fine = residual(records, dt, h)
+        if not fine:
+            return NOT_CONVERGED, 0, size
+    iterations = 0
+    while size > tolerance:
+        if iterations == max_iterations:
+            return NOT_CONVERGED, iterations, size
+        iterations += 1
+        clear(blocks, schedule)
+        jacobian(records, blocks, dt, h)
+        if factor(blocks, schedule) >= 0:
+            return SINGULAR, iterations, size
+        load_vector(records, vector, 1.0 if size > PROXIMAL_START else 0.0)
+        solve(blocks, schedule, vector)
+        step = 1.0
+        done = 0.0
+        while True:
+            move(records, vector, step - done)
+            done = step
+            new, fine = residual(records, dt, h)
+            if fine and (new < size or new <= tolerance):
+                break
+            step *= 0.5
+            if step < 1e-4:
+                if fine and size < max(tolerance, rounding_floor(records, dt)):
+                    move(records, vector, -done)
+                    size, _ = residual(records, dt, h)
+                    return SOLVED, iterations, size
+                return NOT_CONVERGED, iterations, size
+        size = new
+    return SOLVED, iterations, size
+
+
+@kernel
+def spins_too_fast(records, dt):
+    """True when a body turns by more than the limit within the interval just solved."""
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        w = load3(bodies[i].w)
+        if dot3(w, w) * dt * dt > SPIN_LIMIT * SPIN_LIMIT:
+            return True
+    return False
+
+
+@kernel
+def accept(records, dt):
+    """Make the iterate the state of the next knot."""
+    bodies = records.bodies
+    half = 0.5 * dt
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        v = load3(body.v)
+        w = load3(body.w)
+        Jw = mat_vec(load9(body.inertia), w)
+        store3(body.x, load3(body.xn))
+        store4(body.q, quaternion.normalize(load4(body.qn)))
+        store3(body.p, scale3(body.mass, v))
+        store3(body.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
+        store3(body.v_before, load3(body.v_last))
+        store3(body.w_before, load3(body.w_last))
+        store3(body.v_last, v)
+        store3(body.w_last, w)
+
+
+@kernel
+def step(records, blocks, schedule, vector, dt_before, dt, history, tolerance, max_iterations):
+    """One interval of length ``dt`` after one of ``dt_before`` (zero at a start).
+
+    ``history``: how many intervals of the same length lie behind, for the first guess. The state changes only if solved.
+    """
+    evaluate_knot(records)
+    joints = records.joints
+    for i in range(joints.shape[0]):
+        for k in range(joints[i].free):
+            if joints[i].driven[k]:
+                aim(joints[i])
+                break
+    h = 0.5 * (dt_before + dt)
+    first_guess(records, history >= 2)
+    outcome, iterations, size = newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations)
+    if outcome == SOLVED:
+        if spins_too_fast(records, dt):
+            return TOO_FAST, iterations, size
+        accept(records, dt)
+    return outcome, iterations, size
+
+
+@kernel
+def copy_state(source, target):
+    """Copy poses, momenta and guesses of all bodies."""
+    for i in range(source.shape[0] - 1):
+        a = source[i]
+        b = target[i]
+        for c in range(3):
+            b.x[c] = a.x[c]
+            b.p[c] = a.p[c]
+            b.l[c] = a.l[c]
+            b.v_last[c] = a.v_last[c]
+            b.w_last[c] = a.w_last[c]
+            b.v_before[c] = a.v_before[c]
+            b.w_before[c] = a.w_before[c]
+        store4(b.q, load4(a.q))
+
+
+@kernel
+def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, tolerance, max_iterations, max_halvings):
+    """Advance by ``dt``, in one step or, where that has no solution, in 2, 4, ... substeps.
+
+    ``clock``: [step before, intervals of equal length behind]. ``saved``: bodies to restore after a failed try.
+    Driven directions go from ``targets[0]`` to ``targets[1]`` (joints, 6), linearly over the substeps. The rows'
+    forces at the first knot go into ``forces`` (joints, 6) and ``coupling_forces``.
+    Returns (outcome, substeps, iterations, residual); the state changes only if solved.
+    """
+    bodies, joints, couplings, _ = records
+    copy_state(bodies, saved)
+    dt_before = clock[0]
+    history = clock[1]
+    iterations = 0
+    outcome = NOT_CONVERGED
+    size = 0.0
+    for halving in range(max_halvings + 1):
+        parts = 1 << halving
+        small = dt / parts
+        before = dt_before
+        count = history if before == small else 0.0
+        for part in range(parts):
+            for i in range(joints.shape[0]):
+                for k in range(joints[i].free):
+                    if joints[i].driven[k]:
+                        a = targets[0, i, k]
+                        joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
+            outcome, spent, size = step(records, blocks, schedule, vector, before, small, count, tolerance, max_iterations)
+            iterations += spent
+            if outcome != SOLVED:
+                break
+            if part == 0:
+                kick = 2.0 / (before + small)
+                for i in range(joints.shape[0]):
+                    for k in range(joints[i].rows):
+                        forces[i, k] = joints[i].mu[k] * kick
+                for i in range(couplings.shape[0]):
+                    coupling_forces[i] = couplings[i].mu * kick
+            count = count + 1.0 if before == small else 1.0
+            before = small
+        if outcome == SOLVED:
+            clock[0] = before
+            clock[1] = count
+            return outcome, parts, iterations, size
+        copy_state(saved, bodies)
+    return outcome, 1 << max_halvings, iterations, size
+
+
+@kernel
+def record(records, recording, knot, step_before):
+    """Write the state of the knot into the recording."""
+    bodies, joints, _, _ = records
+    recording.step_before[knot] = step_before
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        store3(recording.position[knot, i], load3(body.x))
+        store4(recording.orientation[knot, i], load4(body.q))
+        put6(recording.momentum[knot, i], load3(body.p), load3(body.l))
+
+
+@kernel
+def run_steps(records, blocks, schedule, vector, saved, clock, base_load, recording, inputs, first, count, dt, tolerance, max_iterations, max_halvings):
+    """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
+
+    Returns (outcome, steps done, iterations, residual of the last try).
+    """
+    total = 0
+    size = 0.0
+    for index in range(count):
+        knot = first + index
+        apply_inputs(records, base_load, inputs, index)
+        outcome, parts, iterations, size = advance(
+            records, blocks, schedule, vector, saved, inputs.target[index : index + 2], recording.row_force[knot],
+            recording.coupling_force[knot], clock, dt, tolerance, max_iterations, max_halvings,
+        )
+        total += iterations
+        if outcome != SOLVED:
+            return outcome, index, total, size
+        recording.substeps[knot + 1] = parts
+        recording.iterations[knot + 1] = iterations
+        record(records, recording, knot + 1, clock[0])
+    return SOLVED, count, total, size

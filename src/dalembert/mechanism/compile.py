@@ -1,0 +1,145 @@
+"""From a mechanism to the records that kernels run on: one record per element, rows chosen by the joint table."""
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from dalembert.mechanism.joints import Joint
+from dalembert.mechanism.mechanism import Coupling, JointElement, Mechanism
+from dalembert.mechanism.records import (
+    BODY,
+    COMPLIANT,
+    COUPLING,
+    DIRECTION_KINDS,
+    DISTANCE_ROW,
+    HELIX,
+    JOINT,
+    ROTATION,
+    TRANSLATION,
+    Records,
+)
+
+
+def compile_mechanism(mechanism: Mechanism) -> Records:
+    """The records of a mechanism at its reference pose, at rest."""
+    count = len(mechanism.bodies)
+    bodies = np.zeros(count + 1, BODY)
+    bodies["q"][:, 0] = 1.0
+    bodies["R"] = bodies["Rn"] = np.eye(3).ravel()
+    bodies["qn"][:, 0] = 1.0
+    bodies["node"] = bodies["diagonal"] = -1
+    for body in mechanism.bodies:
+        record = bodies[body.index]
+        record["mass"] = body.mass
+        record["inertia"] = body.inertia.ravel()
+        record["inertia_inverse"] = np.linalg.inv(body.inertia).ravel()
+        record["length"] = np.sqrt(np.trace(body.inertia) / (2.0 * body.mass))
+        record["x"], record["q"] = body.position, body.orientation
+        load = mechanism.loads.get(body.name, np.zeros(6))
+        record["force"], record["torque"] = load[:3], load[3:]
+    joints = np.zeros(len(mechanism.joints), JOINT)
+    for element in mechanism.joints:
+        _write_joint(joints[element.index], element, count)
+    couplings = np.zeros(len(mechanism.couplings), COUPLING)
+    for coupling in mechanism.couplings:
+        _write_coupling(couplings[coupling.index], coupling, count)
+    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float))
+
+
+def _write_joint(record: np.void, element: JointElement, world: int) -> None:
+    kind = element.type
+    parent = element.frame_parent @ kind.basis
+    child = element.frame_child @ kind.basis
+    record["parent"] = element.parent.index if element.parent.index >= 0 else world
+    record["child"] = element.child.index
+    record["node"] = record["diagonal"] = -1
+    record["point_parent"], record["point_child"] = element.point_parent, element.point_child
+    record["frame_parent"], record["frame_child"] = parent.ravel(), child.ravel()
+    record["report_frame"] = element.frame_parent.ravel()
+    record["free"] = kind.freedom
+    for i, (name, axis) in enumerate(kind.directions):
+        record["free_kind"][i] = DIRECTION_KINDS.index(name)
+        record["free_axis"][i] = axis
+        record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
+    for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping)):
+        record[name][: kind.freedom] = value
+    balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
+    rest = Rotation.from_rotvec(record["rest"][balls]).as_matrix() if balls else np.eye(3)
+    record["rest_frame"] = rest.ravel()
+    record["row_direction"] = -1
+    _write_rows(record, element, parent, child)
+
+
+def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, child: np.ndarray) -> None:
+    """Lock rows by mobility class (Quaternion table 7), then driven rows, then compliant ones."""
+    kind = element.type
+    rows: list[tuple[int, np.ndarray, np.ndarray, float, int]] = []
+    nothing = np.zeros(3)
+    for k in _missing(kind.slides):
+        rows.append((TRANSLATION, parent[:, k], nothing, 0.0, -1))
+    if kind.extra == "helix":
+        record["pitch"] = kind.pitch  # type: ignore[attr-defined]
+        rows.append((HELIX, parent[:, 0], nothing, 0.0, -1))
+    if kind.extra == "distance":
+        rows.append((DISTANCE_ROW, nothing, nothing, _built_length(element), -1))
+    rows += [(ROTATION, a, b, 0.0, -1) for a, b in _rotation_locks(kind, parent, child)]
+    guards = _guards(kind)
+    driven = [i for i in range(kind.freedom) if record["driven"][i]]
+    rows += [(TRANSLATION if kind.directions[i][0] == "slide" else ROTATION,
+              parent[:, kind.directions[i][1]], nothing, 0.0, i) for i in driven]
+    locks = len(rows)
+    rows += [(COMPLIANT, nothing, nothing, 0.0, i) for i in range(kind.freedom) if record["damping"][i] > 0.0 and i not in driven]
+    for k, (row, a, b, offset, direction) in enumerate(rows):
+        record["row_kind"][k], record["row_direction"][k], record["row_offset"][k] = row, direction, offset
+        record["row_a"][k], record["row_b"][k] = a, b
+    for g, k in enumerate(guards):
+        record["guard_a"][g], record["guard_b"][g] = child[:, k], parent[:, k]
+    record["locks"], record["rows"] = locks, len(rows)
+    record["guards"] = len(guards) + sum(kind.directions[i][0] != "slide" for i in driven)
+
+
+def _missing(axes: str) -> list[int]:
+    return [k for k, axis in enumerate("xyz") if axis not in axes]
+
+
+def _rotation_locks(kind: Joint, parent: np.ndarray, child: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (axis on the child, axis on the parent) that stay orthogonal; each holds a torque about a x b."""
+    if len(kind.turns) == 0:
+        return [(child[:, 1], parent[:, 2]), (child[:, 2], parent[:, 0]), (child[:, 0], parent[:, 1])]
+    i = "xyz".index(kind.turns[0])
+    j, k = (i + 1) % 3, (i + 2) % 3
+    if len(kind.turns) == 1:
+        return [(-child[:, i], parent[:, k]), (child[:, i], parent[:, j])]
+    if len(kind.turns) == 2:
+        return [(-child[:, j], parent[:, i])]
+    return []
+
+
+def _guards(kind: Joint) -> list[int]:
+    """Axes that must not flip: all three of a locked rotation, the axis of a single turn."""
+    return {0: [0, 1, 2], 1: ["xyz".index(kind.turns[0])] if kind.turns else []}.get(len(kind.turns), [])
+
+
+def _built_length(element: JointElement) -> float:
+    length = element.type.length  # type: ignore[attr-defined]
+    if length is not None:
+        return length
+    ends = [b.position + _turn(b.orientation) @ p
+            for b, p in ((element.parent, element.point_parent), (element.child, element.point_child))]
+    return float(np.linalg.norm(ends[1] - ends[0]))
+
+
+def _turn(q: np.ndarray) -> np.ndarray:
+    return Rotation.from_quat(q, scalar_first=True).as_matrix()
+
+
+def _write_coupling(record: np.void, coupling: Coupling, world: int) -> None:
+    record["ratio"], record["offset"] = coupling.ratio, coupling.offset
+    record["node"] = record["diagonal"] = -1
+    record["joint"] = coupling.first.index, coupling.second.index
+    record["direction"] = coupling.first_direction, coupling.second_direction
+    ends = [b.index for joint in (coupling.first, coupling.second) for b in (joint.parent, joint.child)]
+    distinct = list(dict.fromkeys(e for e in ends if e >= 0))
+    record["bodies"] = len(distinct)
+    record["body"][: len(distinct)] = distinct
+    record["slot"] = [distinct.index(e) if e >= 0 else -1 for e in ends]

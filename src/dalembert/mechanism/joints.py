@@ -1,0 +1,322 @@
+"""The joint table: every joint is a set of free translations and a set of free rotations between two frames.
+
+The classes follow tables 3 and 7 of Quaternion and table B.2 of Variational. A joint type names its free directions
+in canonical axes x, y, z; its parameters (an axis, two axes, a normal) say how those axes lie in the joint's frame.
+A new joint is one new class here. The free directions are, in order, the slides and then the turns; ``spring``,
+``damping`` and ``rest`` take one number for all of them or one number each.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import ModelError
+from dalembert.mechanism.shapes import as_axis
+
+Vector = ArrayLike | str
+Drive = str | None
+DRIVES = (None, "force", "position")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What two bodies may do relative to one another, and the laws along their free directions.
+
+    ``spring`` in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
+    ``drive``: None, "force" (the direction takes a force as input) or "position" (the direction follows a target).
+    """
+
+    slides: ClassVar[str] = ""
+    turns: ClassVar[str] = ""
+    #: rows with a kernel of their own, on top of those of the two classes: "helix" or "distance"
+    extra: ClassVar[str] = ""
+
+    spring: ArrayLike = field(default=0.0, kw_only=True)
+    damping: ArrayLike = field(default=0.0, kw_only=True)
+    rest: ArrayLike = field(default=0.0, kw_only=True)
+    drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        count = self.freedom
+        for name in ("spring", "damping", "rest"):
+            object.__setattr__(self, name, self._per_direction(name, count))
+        for name in ("spring", "damping"):
+            if any(value < 0.0 for value in getattr(self, name)):
+                raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
+        drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
+        if len(drive) != count:
+            raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction, got {len(drive)}")
+        for value in drive:
+            if value not in DRIVES:
+                raise ModelError(f"{type(self).__name__}: drive must be None, 'force' or 'position', got {value!r}")
+        turning = {drive[i] for i, (kind, _) in enumerate(self.directions) if kind == "ball"}
+        if "position" in turning and turning != {"position"}:
+            raise ModelError(f"{type(self).__name__}: a position drive of a free rotation drives all three of its directions")
+        if count == 0 and self.drive is not None:
+            raise ModelError(f"{type(self).__name__}: there is no free direction to drive")
+        object.__setattr__(self, "drive", drive)
+        object.__setattr__(self, "_basis", self._axes())
+
+    def _per_direction(self, name: str, count: int) -> tuple[float, ...]:
+        try:
+            values = np.asarray(getattr(self, name), dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{type(self).__name__}: {name} must be numbers, got {getattr(self, name)!r}") from None
+        if not np.all(np.isfinite(values)):
+            raise ModelError(f"{type(self).__name__}: {name} must be finite, got {getattr(self, name)!r}")
+        if values.ndim == 0:
+            values = np.full(count, float(values))
+        if values.shape != (count,):
+            raise ModelError(f"{type(self).__name__}: {name} needs one number or {count}, one per free direction, got {values.shape}")
+        return tuple(float(v) for v in values)
+
+    @property
+    def directions(self) -> tuple[tuple[str, int], ...]:
+        """The free directions that are coordinates: a kind and a canonical axis each.
+
+        Kinds: "slide" (a distance along the axis), "turn" (an angle about it), "first" and "second" (the two angles
+        of a universal joint), "ball" (a component of a rotation vector), "distance" (between the two points).
+        """
+        slides = tuple(("slide", "xyz".index(a)) for a in self.slides)
+        turns = ["xyz".index(a) for a in self.turns]
+        kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(turns)]
+        return slides + tuple(zip(kinds, turns))
+
+    @property
+    def freedom(self) -> int:
+        """How many coordinates the joint has."""
+        return len(self.directions)
+
+    @property
+    def basis(self) -> np.ndarray:
+        """(3, 3): the canonical axes as columns, in the joint's frame."""
+        return self._basis  # type: ignore[attr-defined]
+
+    def _axes(self) -> np.ndarray:
+        return np.eye(3)
+
+    def describe(self) -> dict[str, Any]:
+        """The parameters that make this joint, for printing and for files."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def _complete(columns: dict[int, np.ndarray], what: str) -> np.ndarray:
+    """A right-handed basis that has the given unit columns; the rest is chosen by cyclic permutation where possible."""
+    basis = np.zeros((3, 3))
+    if len(columns) == 1:
+        (k, axis), = columns.items()
+        world = int(np.argmax(np.abs(axis)))
+        helper = np.roll(np.eye(3)[world], 1)
+        second = helper - axis * (helper @ axis)
+        second /= np.linalg.norm(second)
+        basis[:, k] = axis
+        basis[:, (k + 1) % 3] = second
+        basis[:, (k + 2) % 3] = np.cross(axis, second)
+        return basis
+    (i, first), (j, second) = columns.items()
+    if abs(first @ second) > 1e-9:
+        raise ModelError(f"{what}: its two axes must be perpendicular, got {first} and {second}")
+    k = 3 - i - j
+    basis[:, i], basis[:, j] = first, second
+    basis[:, k] = np.cross(first, second) if (j - i) % 3 == 1 else np.cross(second, first)
+    return basis
+
+
+@dataclass(frozen=True)
+class _AlongAxis(Joint):
+    """A joint with one axis: the canonical x."""
+
+    axis: Vector = "z"
+
+    def _axes(self) -> np.ndarray:
+        return _complete({0: as_axis(self.axis, f"{type(self).__name__}.axis")}, type(self).__name__)
+
+
+@dataclass(frozen=True)
+class _InPlane(Joint):
+    """A joint with a plane: its normal is the canonical z."""
+
+    normal: Vector = "z"
+
+    def _axes(self) -> np.ndarray:
+        return _complete({2: as_axis(self.normal, f"{type(self).__name__}.normal")}, type(self).__name__)
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No freedom."""
+
+
+@dataclass(frozen=True)
+class Prismatic(_AlongAxis):
+    """One translation along ``axis``."""
+
+    slides = "x"
+
+
+@dataclass(frozen=True)
+class Revolute(_AlongAxis):
+    """One rotation about ``axis`` (a hinge)."""
+
+    turns = "x"
+
+
+@dataclass(frozen=True)
+class Cylindrical(_AlongAxis):
+    """A translation along ``axis`` and a rotation about it."""
+
+    slides = "x"
+    turns = "x"
+
+
+@dataclass(frozen=True)
+class Helical(_AlongAxis):
+    """A screw: a rotation about ``axis`` that advances by ``pitch`` metres per turn. Its coordinate is the angle."""
+
+    slides = "x"
+    turns = "x"
+    extra = "helix"
+
+    pitch: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.pitch):
+            raise ModelError(f"Helical: pitch must be finite, got {self.pitch}")
+        super().__post_init__()
+
+    @property
+    def directions(self) -> tuple[tuple[str, int], ...]:
+        return (("turn", 0),)
+
+
+@dataclass(frozen=True)
+class Universal(Joint):
+    """Two rotations: about ``axes[0]``, fixed on the parent, then about ``axes[1]``, fixed on the child."""
+
+    turns = "xy"
+
+    axes: tuple[Vector, Vector] = ("x", "y")
+
+    def _axes(self) -> np.ndarray:
+        return _complete({0: as_axis(self.axes[0], "Universal.axes[0]"), 1: as_axis(self.axes[1], "Universal.axes[1]")}, "Universal")
+
+
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """All rotations (ball and socket). Its coordinates are a rotation vector."""
+
+    turns = "xyz"
+
+
+@dataclass(frozen=True)
+class Planar(_InPlane):
+    """Two translations in a plane and a rotation about its ``normal``."""
+
+    slides = "xy"
+    turns = "z"
+
+
+@dataclass(frozen=True)
+class Rectangular(_InPlane):
+    """Two translations in a plane, no rotation ("planar, fixed orientation")."""
+
+    slides = "xy"
+
+
+@dataclass(frozen=True)
+class PlanarFreeOrientation(_InPlane):
+    """Two translations in a plane and all rotations: a point on a plane."""
+
+    slides = "xy"
+    turns = "xyz"
+
+
+@dataclass(frozen=True)
+class PinInSlot(Joint):
+    """A translation along ``slot`` and a rotation about ``axis``, perpendicular to it."""
+
+    slides = "x"
+    turns = "y"
+
+    slot: Vector = "x"
+    axis: Vector = "y"
+
+    def _axes(self) -> np.ndarray:
+        return _complete({0: as_axis(self.slot, "PinInSlot.slot"), 1: as_axis(self.axis, "PinInSlot.axis")}, "PinInSlot")
+
+
+@dataclass(frozen=True)
+class Slot(_AlongAxis):
+    """A translation along ``axis`` and all rotations ("cylindrical, free orientation")."""
+
+    slides = "x"
+    turns = "xyz"
+
+
+@dataclass(frozen=True)
+class Cartesian(Joint):
+    """All translations, no rotation ("fixed orientation")."""
+
+    slides = "xyz"
+
+
+@dataclass(frozen=True)
+class RotationAlongAxis(_AlongAxis):
+    """All translations and a rotation about ``axis``."""
+
+    slides = "xyz"
+    turns = "x"
+
+
+@dataclass(frozen=True)
+class Free(Joint):
+    """All six directions ("floating"): carries springs, dampers and drives, but no constraint by itself."""
+
+    slides = "xyz"
+    turns = "xyz"
+
+
+@dataclass(frozen=True)
+class Distance(Joint):
+    """Two points keep the distance ``length`` (metres; by default the one they are built with): a massless rod."""
+
+    slides = "xyz"
+    turns = "xyz"
+    extra = "distance"
+
+    length: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.length is not None and not (np.isfinite(self.length) and self.length > 0.0):
+            raise ModelError(f"Distance: length must be positive, got {self.length}")
+        super().__post_init__()
+
+    @property
+    def directions(self) -> tuple[tuple[str, int], ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class PointSpring(Joint):
+    """No constraint: a spring and damper along the line between two points. ``Mechanism.spring`` makes it."""
+
+    slides = "xyz"
+    turns = "xyz"
+
+    @property
+    def directions(self) -> tuple[tuple[str, int], ...]:
+        return (("distance", 0),)
+
+
+FixedOrientation = Cartesian
+CylindricalFreeOrientation = Slot
+PlanarFixedOrientation = Rectangular
+Floating = Free
+
+JOINTS: tuple[type[Joint], ...] = (
+    Fixed, Prismatic, Revolute, Cylindrical, Helical, Universal, Spherical, Planar, Rectangular,
+    PlanarFreeOrientation, PinInSlot, Slot, Cartesian, RotationAlongAxis, Free, Distance,
+)

@@ -1,0 +1,334 @@
+"""The mechanism: bodies, joints, springs, couplings and loads by name, with no word about how it is simulated."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import ModelError
+from dalembert.mechanism.joints import Distance, Joint, PointSpring
+from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
+
+#: energy of a body at (position (3,), orientation (4,)), in J
+Energy = Callable[[np.ndarray, np.ndarray], float]
+
+
+def vector(value: ArrayLike, size: int, what: str) -> np.ndarray:
+    """A finite float vector of the given size, or a ModelError that says what was wrong."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be {size} numbers, got {value!r}") from None
+    if array.shape != (size,):
+        raise ModelError(f"{what} must be {size} numbers, got shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"{what} must be finite, got {array}")
+    return array
+
+
+def unit_quaternion(value: ArrayLike, what: str) -> np.ndarray:
+    """A unit quaternion, scalar first, from four numbers of any non-zero length."""
+    q = vector(value, 4, what)
+    norm = np.linalg.norm(q)
+    if norm < 1e-12:
+        raise ModelError(f"{what} must not be the zero quaternion")
+    return q / norm
+
+
+def rotation_matrix(q: ArrayLike) -> np.ndarray:
+    """(3, 3) matrix of a unit quaternion, scalar first."""
+    return Rotation.from_quat(np.asarray(q, dtype=float), scalar_first=True).as_matrix()
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body. ``position`` is that of the centre of mass; ``inertia`` is about it, in body axes."""
+
+    name: str
+    index: int
+    mass: float
+    inertia: np.ndarray
+    position: np.ndarray
+    orientation: np.ndarray
+    shape: Shape | None = None
+
+    def __repr__(self) -> str:
+        return f"<body {self.name!r}, {self.mass:g} kg>"
+
+
+@dataclass(frozen=True, eq=False)
+class JointElement:
+    """A joint between two bodies: the type, and its frame on each of them (point and axes in body coordinates)."""
+
+    name: str
+    index: int
+    type: Joint
+    parent: Body
+    child: Body
+    point_parent: np.ndarray
+    point_child: np.ndarray
+    frame_parent: np.ndarray
+    frame_child: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<joint {self.name!r}: {type(self.type).__name__} {self.parent.name!r} -> {self.child.name!r}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A gear, belt or rack: coordinate of ``first`` = ``ratio`` times coordinate of ``second`` + ``offset``."""
+
+    name: str
+    index: int
+    first: JointElement
+    second: JointElement
+    ratio: float
+    offset: float
+    first_direction: int = 0
+    second_direction: int = 0
+
+    def __repr__(self) -> str:
+        return f"<gear {self.name!r}: {self.first.name!r} = {self.ratio:g} * {self.second.name!r}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """A user's potential energy of one body."""
+
+    name: str
+    body: Body
+    energy: Energy
+    wrench: Callable[[np.ndarray, np.ndarray], ArrayLike] | None = None
+
+
+@dataclass(eq=False)
+class Mechanism:
+    """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
+
+    ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
+    coordinates are zero.
+    """
+
+    name: str = "mechanism"
+    gravity: ArrayLike = (0.0, 0.0, -9.81)
+    bodies: list[Body] = field(default_factory=list, init=False)
+    joints: list[JointElement] = field(default_factory=list, init=False)
+    couplings: list[Coupling] = field(default_factory=list, init=False)
+    potentials: list[Potential] = field(default_factory=list, init=False)
+    loads: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    initial_joints: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
+    initial_velocities: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
+    world: Body = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gravity = vector(self.gravity, 3, f"gravity of {self.name!r}")
+        self.world = Body("world", -1, 0.0, np.zeros((3, 3)), np.zeros(3), np.array([1.0, 0, 0, 0]))
+        self._names: dict[str, Any] = {"world": self.world}
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._names[name]
+        except KeyError:
+            known = ", ".join(sorted(self._names))
+            raise ModelError(f"{self.name!r} has no element named {name!r}; it has: {known}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __repr__(self) -> str:
+        return f"<mechanism {self.name!r}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+    def _take_name(self, name: str, what: str) -> str:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"{what} needs a name that is a non-empty string, got {name!r}")
+        if name in self._names:
+            raise ModelError(f"the name {name!r} is taken by {self._names[name]!r}; choose another for this {what}")
+        return name
+
+    def _body(self, body: Body | str, what: str) -> Body:
+        if isinstance(body, str):
+            body = self[body]
+        if not isinstance(body, Body):
+            raise ModelError(f"{what} needs a body or a body's name, got {body!r}")
+        if self._names.get(body.name) is not body:
+            raise ModelError(f"{what}: {body!r} belongs to another mechanism than {self.name!r}")
+        return body
+
+    def body(
+        self,
+        name: str,
+        shape: Shape | None = None,
+        *,
+        mass: float | None = None,
+        inertia: ArrayLike | None = None,
+        position: ArrayLike = (0.0, 0.0, 0.0),
+        orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    ) -> Body:
+        """Add a body, from a shape or from ``mass`` (kg) and ``inertia`` (kg m^2, about the centre of mass, body axes)."""
+        self._take_name(name, "body")
+        if shape is not None:
+            if not isinstance(shape, Shape):
+                raise ModelError(f"body {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
+            if mass is not None or inertia is not None:
+                raise ModelError(f"body {name!r}: give a shape or mass and inertia, not both")
+            mass, inertia = shape.mass, shape.inertia
+        elif mass is None or inertia is None:
+            raise ModelError(f"body {name!r} needs a shape, or mass= and inertia=")
+        body = Body(
+            name, len(self.bodies), check_mass(mass, name), check_inertia(inertia, name),
+            vector(position, 3, f"position of body {name!r}"), unit_quaternion(orientation, f"orientation of body {name!r}"), shape,
+        )
+        self.bodies.append(body)
+        self._names[name] = body
+        return body
+
+    def joint(
+        self,
+        name: str,
+        type: Joint,
+        parent: Body | str,
+        child: Body | str,
+        *,
+        at: ArrayLike = (0.0, 0.0, 0.0),
+        frame: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    ) -> JointElement:
+        """Join ``child`` to ``parent`` at a world point of the reference pose (or a pair: one on each body).
+
+        ``frame``: orientation of the joint's axes in the world at the reference pose, a quaternion; what a joint
+        transmits is reported along these axes, carried by the parent.
+        """
+        self._take_name(name, "joint")
+        if not isinstance(type, Joint):
+            raise ModelError(f"joint {name!r}: the type must be a joint such as dalembert.Revolute(), got {type!r}")
+        parent, child = self._body(parent, f"joint {name!r}"), self._body(child, f"joint {name!r}")
+        if parent is child:
+            raise ModelError(f"joint {name!r} goes from {parent.name!r} to itself; it needs two different bodies")
+        if child is self.world:
+            raise ModelError(f"joint {name!r}: the world can only be the parent; swap {parent.name!r} and the world")
+        points = self._points(at, f"joint {name!r}")
+        turn = rotation_matrix(unit_quaternion(frame, f"frame of joint {name!r}"))
+        element = JointElement(
+            name, len(self.joints), type, parent, child,
+            *(rotation_matrix(b.orientation).T @ (p - b.position) for b, p in zip((parent, child), points)),
+            *(rotation_matrix(b.orientation).T @ turn for b in (parent, child)),
+        )
+        apart = float(np.linalg.norm(points[1] - points[0]))
+        if isinstance(type, Distance | PointSpring) and apart < 1e-9 and getattr(type, "length", None) is None:
+            raise ModelError(f"{name!r}: its two points coincide; give at=(point on parent, point on child)")
+        self.joints.append(element)
+        self._names[name] = element
+        return element
+
+    @staticmethod
+    def _points(at: ArrayLike, what: str) -> tuple[np.ndarray, np.ndarray]:
+        array = np.asarray(at, dtype=float)
+        if array.shape == (2, 3):
+            return vector(array[0], 3, f"{what}, at[0]"), vector(array[1], 3, f"{what}, at[1]")
+        point = vector(array, 3, f"{what}, at")
+        return point, point
+
+    def spring(
+        self,
+        name: str,
+        parent: Body | str,
+        child: Body | str,
+        *,
+        at: tuple[ArrayLike, ArrayLike],
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        length: float | None = None,
+    ) -> JointElement:
+        """A spring (N/m) and damper (N s/m) between two world points of the reference pose, slack at ``length`` metres."""
+        first, second = self._points(at, f"spring {name!r}")
+        if length is None:
+            length = float(np.linalg.norm(second - first))
+        if not (np.isfinite(length) and length >= 0.0):
+            raise ModelError(f"spring {name!r}: length must not be negative, got {length}")
+        return self.joint(name, PointSpring(spring=stiffness, damping=damping, rest=length), parent, child, at=at)
+
+    def gear(
+        self,
+        name: str,
+        first: JointElement | str,
+        second: JointElement | str,
+        *,
+        ratio: float,
+        offset: float = 0.0,
+        directions: tuple[int, int] = (0, 0),
+    ) -> Coupling:
+        """Tie two joints: coordinate of ``first`` = ``ratio`` * coordinate of ``second`` + ``offset``.
+
+        Two revolutes make a gear pair, a revolute and a prismatic a rack and pinion (ratio in rad/m or m/rad).
+        """
+        self._take_name(name, "gear")
+        ends = []
+        for joint, direction in zip((first, second), directions):
+            element = self[joint] if isinstance(joint, str) else joint
+            if not isinstance(element, JointElement) or self._names.get(element.name) is not element:
+                raise ModelError(f"gear {name!r} needs joints of {self.name!r}, got {joint!r}")
+            kinds = element.type.directions
+            if not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance"):
+                raise ModelError(f"gear {name!r}: direction {direction} of {element!r} is no slide or single turn that can be geared")
+            ends.append(element)
+        if not (np.isfinite(ratio) and np.isfinite(offset)):
+            raise ModelError(f"gear {name!r}: ratio and offset must be finite, got {ratio} and {offset}")
+        gear = Coupling(name, len(self.couplings), ends[0], ends[1], float(ratio), float(offset), *directions)
+        self.couplings.append(gear)
+        self._names[name] = gear
+        return gear
+
+    def load(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """A constant wrench on a body: ``force`` in N at the centre of mass, world axes; ``torque`` in N m, body axes."""
+        body = self._body(body, "load")
+        if body is self.world:
+            raise ModelError("a load on the world moves nothing; name a body")
+        wrench = np.concatenate([vector(force, 3, f"force on {body.name!r}"), vector(torque, 3, f"torque on {body.name!r}")])
+        self.loads[body.name] = self.loads.get(body.name, np.zeros(6)) + wrench
+
+    def potential(
+        self,
+        name: str,
+        body: Body | str,
+        energy: Energy,
+        *,
+        wrench: Callable[[np.ndarray, np.ndarray], ArrayLike] | None = None,
+    ) -> Potential:
+        """A potential energy (J) of a body as a Python function of its position (3,) and orientation (4,).
+
+        ``wrench`` gives force (world) and torque (body axes), six numbers, the negative gradient; without it the
+        energy is differentiated numerically.
+        """
+        self._take_name(name, "potential")
+        if not callable(energy) or not (wrench is None or callable(wrench)):
+            raise ModelError(f"potential {name!r}: energy and wrench must be functions of position and orientation")
+        element = Potential(name, self._body(body, f"potential {name!r}"), energy, wrench)
+        self.potentials.append(element)
+        self._names[name] = element
+        return element
+
+    @property
+    def mass(self) -> float:
+        """Total mass in kg."""
+        return float(sum(b.mass for b in self.bodies))
+
+    def start(
+        self,
+        element: str,
+        value: ArrayLike | None = None,
+        *,
+        rate: ArrayLike | None = None,
+        linear: ArrayLike | None = None,
+        angular: ArrayLike | None = None,
+    ) -> None:
+        """Say how simulations of this mechanism start: a joint's coordinates and rates, or a body's velocities.
+
+        The arguments are those of ``Simulation.set_joint`` and ``Simulation.set_velocity``.
+        """
+        if isinstance(self[element], JointElement):
+            self.initial_joints[element] = (value, rate)
+        else:
+            self.initial_velocities[element] = (linear, angular)

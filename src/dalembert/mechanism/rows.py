@@ -1,0 +1,296 @@
+"""Joint rows and free directions: value and gradient of every constraint, coordinate and force direction.
+
+A gradient is a force on the child in the world (its mirror image acts on the parent) and two torques in the body
+frames. Translation rows are Quaternion eq. 15 to 18, rotation rows eq. 19 and 20, driven rows eq. 21 to 23.
+
+Throughout, ``y`` is the child's joint point seen from the parent's centre of mass, in the parent's frame, and
+``C = R_parent^T R_child``.
+"""
+from __future__ import annotations
+
+from math import atan2, cos, pi, sin
+
+from dalembert.kernel import inline, kernel
+from dalembert.mechanism.records import (
+    BALL,
+    COMPLIANT,
+    DISTANCE,
+    DISTANCE_ROW,
+    FIRST,
+    HELIX,
+    ROTATION,
+    SECOND,
+    SLIDE,
+    TRANSLATION,
+    TURN,
+)
+from dalembert.spatial import quaternion, so3
+from dalembert.spatial.tuples import (
+    add3,
+    column,
+    cross3,
+    dot3,
+    load3,
+    load9,
+    mat_mul,
+    mat_t_mul,
+    mat_t_vec,
+    mat_vec,
+    neg3,
+    norm3,
+    scale3,
+    store3,
+    sub3,
+)
+
+ZERO3 = (0.0, 0.0, 0.0)
+
+
+@inline
+def relative(joint, x_parent, R_parent, x_child, R_child):
+    """``y`` and ``C`` of a joint at a pose of its two bodies."""
+    C = mat_t_mul(R_parent, R_child)
+    y = add3(mat_t_vec(R_parent, sub3(x_child, x_parent)), mat_vec(C, load3(joint.point_child)))
+    return y, C
+
+
+@inline
+def translation_gradient(a, y, C, R_parent, point_child):
+    """Gradient of ``a . R_parent^T d`` for a direction ``a`` fixed in the parent (Quaternion eq. 17, 18)."""
+    return mat_vec(R_parent, a), cross3(a, y), cross3(point_child, mat_t_vec(C, a))
+
+
+@inline
+def frame_rotation(joint, C):
+    """Orientation of the child's canonical frame in the parent's."""
+    return mat_t_mul(load9(joint.frame_parent), mat_mul(C, load9(joint.frame_child)))
+
+
+@inline
+def unwrap(angle, previous):
+    """The value of ``angle`` modulo a turn that lies nearest to ``previous``."""
+    return angle + 2.0 * pi * round((previous - angle) / (2.0 * pi))
+
+
+@inline
+def entry(E, r, c):
+    """Element of a 9-tuple by run-time indices."""
+    rows = ((E[0], E[1], E[2]), (E[3], E[4], E[5]), (E[6], E[7], E[8]))
+    return rows[r][c]
+
+
+@inline
+def unit_distance(joint, y):
+    """Vector from the parent's point to the child's, in the parent's frame: direction and length."""
+    d = sub3(y, load3(joint.point_parent))
+    length = norm3(d)
+    return scale3(1.0 / length, d), length
+
+
+@inline
+def turn_angle(E, axis):
+    """Angle about a canonical axis, from both of the other two (never from a dot product)."""
+    j = (axis + 1) % 3
+    k = (axis + 2) % 3
+    return atan2(entry(E, k, j) - entry(E, j, k), entry(E, j, j) + entry(E, k, k))
+
+
+@inline
+def ball_vector(E, previous):
+    """Rotation vector of ``E``, of all its full-turn equivalents the one nearest to ``previous``."""
+    phi = quaternion.log(quaternion.from_matrix(E))
+    angle = norm3(phi)
+    axis = scale3(1.0 / angle, phi) if angle > 1e-9 else ZERO3
+    if angle <= 1e-9:
+        size = norm3(previous)
+        if size > 1e-9:
+            axis = scale3(1.0 / size, previous)
+    turns = round((dot3(axis, previous) - angle) / (2.0 * pi))
+    return add3(phi, scale3(2.0 * pi * turns, axis))
+
+
+@kernel
+def coordinates(joint, y, C, values):
+    """Write the joint's coordinates into ``values``, which holds earlier ones to unwrap the angles against."""
+    E = frame_rotation(joint, C)
+    for i in range(joint.free):
+        kind = joint.free_kind[i]
+        axis = joint.free_axis[i]
+        if kind == SLIDE:
+            values[i] = dot3(column(load9(joint.frame_parent), axis), sub3(y, load3(joint.point_parent)))
+        elif kind == TURN:
+            values[i] = unwrap(turn_angle(E, axis), values[i])
+        elif kind == FIRST:
+            values[i] = unwrap(atan2(entry(E, 2, 1), entry(E, 1, 1)), values[i])
+        elif kind == SECOND:
+            values[i] = unwrap(atan2(entry(E, 0, 2), entry(E, 0, 0)), values[i])
+        elif kind == BALL and axis == 0:
+            phi = ball_vector(E, (values[i], values[i + 1], values[i + 2]))
+            values[i] = phi[0]
+            values[i + 1] = phi[1]
+            values[i + 2] = phi[2]
+        elif kind == DISTANCE:
+            values[i] = unit_distance(joint, y)[1]
+
+
+@inline
+def direction_gradient(joint, i, y, C, R_parent):
+    """Gradient of a free direction: the force or torque that does unit work on its rate.
+
+    For a ball joint the three directions are the parent's axes, along which torques and dampers act.
+    """
+    kind = joint.free_kind[i]
+    axis = joint.free_axis[i]
+    if kind == SLIDE:
+        a = column(load9(joint.frame_parent), axis)
+        return translation_gradient(a, y, C, R_parent, load3(joint.point_child))
+    if kind == DISTANCE:
+        n, _ = unit_distance(joint, y)
+        return translation_gradient(n, y, C, R_parent, load3(joint.point_child))
+    if kind == SECOND:
+        c = column(load9(joint.frame_child), axis)
+        return ZERO3, neg3(mat_vec(C, c)), c
+    a = column(load9(joint.frame_parent), axis)
+    return ZERO3, neg3(a), mat_t_vec(C, a)
+
+
+@inline
+def row_gradient(joint, k, y, C, R_parent):
+    """Gradient of a row: force on the child (world), torque on the parent and on the child (body frames)."""
+    kind = joint.row_kind[k]
+    if kind == TRANSLATION:
+        return translation_gradient(load3(joint.row_a[k]), y, C, R_parent, load3(joint.point_child))
+    if kind == ROTATION:
+        a = load3(joint.row_a[k])
+        b = load3(joint.row_b[k])
+        return ZERO3, cross3(b, mat_vec(C, a)), cross3(a, mat_t_vec(C, b))
+    if kind == DISTANCE_ROW:
+        n, _ = unit_distance(joint, y)
+        return translation_gradient(n, y, C, R_parent, load3(joint.point_child))
+    if kind == HELIX:
+        a = load3(joint.row_a[k])
+        force, parent, child = translation_gradient(a, y, C, R_parent, load3(joint.point_child))
+        lead = joint.pitch / (2.0 * pi)
+        return force, add3(parent, scale3(lead, a)), sub3(child, scale3(lead, mat_t_vec(C, a)))
+    return direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
+
+
+@inline
+def row_value(joint, k, y, C):
+    """How far a constraint row is open, in metres or (for small angles) radians; zero for a compliant row."""
+    kind = joint.row_kind[k]
+    if kind == TRANSLATION:
+        return dot3(load3(joint.row_a[k]), sub3(y, load3(joint.point_parent))) - joint.row_offset[k]
+    if kind == ROTATION:
+        return dot3(mat_vec(C, load3(joint.row_a[k])), load3(joint.row_b[k]))
+    if kind == DISTANCE_ROW:
+        return unit_distance(joint, y)[1] - joint.row_offset[k]
+    if kind == HELIX:
+        angle = unwrap(turn_angle(frame_rotation(joint, C), 0), joint.coordinate[0])
+        advance = dot3(load3(joint.row_a[k]), sub3(y, load3(joint.point_parent)))
+        return advance - joint.pitch / (2.0 * pi) * angle - joint.row_offset[k]
+    return 0.0
+
+
+@inline
+def consistent(joint, C, threshold):
+    """False when the joint sits on a flipped solution (Quaternion section 4, table 7, "consistency constraints")."""
+    for g in range(joint.guards):
+        if not dot3(mat_vec(C, load3(joint.guard_a[g])), load3(joint.guard_b[g])) > threshold:
+            return False
+    return True
+
+
+@inline
+def turned(frame, axis, angle, sense):
+    """The two columns after ``axis`` of a frame whose axes are turned about ``axis`` by ``sense * angle``."""
+    j = column(frame, (axis + 1) % 3)
+    k = column(frame, (axis + 2) % 3)
+    c = cos(angle)
+    s = sense * sin(angle)
+    return add3(scale3(c, j), scale3(s, k)), sub3(scale3(c, k), scale3(s, j))
+
+
+@kernel
+def aim(joint):
+    """Point the driven rows and their guards at ``joint.target`` (Quaternion eq. 21 to 23, table 7)."""
+    frame_parent = load9(joint.frame_parent)
+    frame_child = load9(joint.frame_child)
+    guard = joint.guards - 1
+    for k in range(joint.rows):
+        i = joint.row_direction[k]
+        if i < 0 or joint.row_kind[k] == COMPLIANT:
+            continue
+        kind = joint.free_kind[i]
+        axis = joint.free_axis[i]
+        target = joint.target[i]
+        if kind == SLIDE:
+            joint.row_offset[k] = target
+        elif kind == FIRST:
+            j, kk = turned(frame_parent, axis, target, 1.0)
+            store3(joint.row_a[k], column(frame_child, 1))
+            store3(joint.row_b[k], kk)
+            store3(joint.guard_a[guard], column(frame_child, 1))
+            store3(joint.guard_b[guard], j)
+            guard -= 1
+        elif kind == BALL:
+            first = i - axis
+            phi = (joint.target[first], joint.target[first + 1], joint.target[first + 2])
+            child = mat_mul(frame_child, so3.exp_matrix(neg3(phi)))
+            store3(joint.row_a[k], column(child, (axis + 1) % 3))
+            store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
+            store3(joint.guard_a[axis], column(child, axis))
+            store3(joint.guard_b[axis], column(frame_parent, axis))
+        else:
+            j, kk = turned(frame_child, axis, target, -1.0)
+            if kind == TURN:
+                store3(joint.row_a[k], j)
+                store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
+                store3(joint.guard_a[guard], j)
+                store3(joint.guard_b[guard], column(frame_parent, (axis + 1) % 3))
+            else:
+                store3(joint.row_a[k], j)
+                store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
+                store3(joint.guard_a[guard], kk)
+                store3(joint.guard_b[guard], column(frame_parent, (axis + 2) % 3))
+            guard -= 1
+
+
+@inline
+def ball_spring(joint, first, E):
+    """Torque on the child of a ball joint's springs, in the parent's canonical frame, and their energy.
+
+    The energy is phi^T K phi / 2 with phi = log(rest^T E); phi' = J_l^-1(phi) omega gives the torque -J_r^-1(phi) K phi.
+    """
+    rest = load9(joint.rest_frame)
+    phi = quaternion.log(quaternion.from_matrix(mat_t_mul(rest, E)))
+    K = (joint.stiffness[first], joint.stiffness[first + 1], joint.stiffness[first + 2])
+    moment = (K[0] * phi[0], K[1] * phi[1], K[2] * phi[2])
+    energy = 0.5 * dot3(moment, phi)
+    return mat_vec(rest, neg3(mat_vec(so3.right_jacobian_inverse(phi), moment))), energy
+
+
+@inline
+def spring_energy(joint, E):
+    """Energy of all springs of a joint at its knot coordinates."""
+    energy = 0.0
+    for i in range(joint.free):
+        if joint.free_kind[i] == BALL:
+            if joint.free_axis[i] == 0:
+                energy += ball_spring(joint, i, E)[1]
+        else:
+            stretch = joint.coordinate[i] - joint.rest[i]
+            energy += 0.5 * joint.stiffness[i] * stretch * stretch
+    return energy
+
+
+@inline
+def row_scale(force, parent, child, body_parent, body_child):
+    """G M^-1 G^T of one row: the inverse of the inertia that it feels."""
+    total = 0.0
+    if body_parent.mass > 0.0:
+        total += dot3(force, force) / body_parent.mass + dot3(parent, mat_vec(load9(body_parent.inertia_inverse), parent))
+    if body_child.mass > 0.0:
+        total += dot3(force, force) / body_child.mass + dot3(child, mat_vec(load9(body_child.inertia_inverse), child))
+    return total
+

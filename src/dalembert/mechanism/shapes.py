@@ -1,0 +1,353 @@
+"""Solid shapes with their mass, centre of mass and inertia, and the checks that every mass and inertia passes.
+
+A shape's body frame lies at its centre of mass. Lengths in m, masses in kg, densities in kg/m^3, inertias in kg m^2
+about the centre of mass and in body axes.
+"""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import pi
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import ModelError
+
+AXES = {f"{sign}{letter}": factor * unit for sign, factor in (("", 1.0), ("+", 1.0), ("-", -1.0))
+        for letter, unit in zip("xyz", np.eye(3))}
+
+ASYMMETRY = 1e-9        # of the largest entry; more is taken for a mistake, less for rounding
+TRIANGLE_SLACK = 1e-9   # of the largest principal moment; flat bodies sit exactly on the limit
+DEFINITENESS = 1e-14    # of the largest principal moment; below it a moment is rounding noise
+
+SHORTEST, LONGEST = 1e-50, 1e50  # lengths in m between which no volume or inertia leaves the range of floats
+
+_NOT_GIVEN: Any = None
+
+
+# checks
+
+def _numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """A new float array of the given shape with finite entries."""
+    kind = "a number" if shape == () else f"{shape[0]} numbers" if len(shape) == 1 else f"a {shape[0]}x{shape[1]} matrix of numbers"
+    try:
+        raw = np.asarray(value)
+    except ValueError:  # ragged
+        raw = np.array(None)
+    if raw.dtype.kind not in "iuf" or raw.shape != shape:
+        raise ModelError(f"{what} must be {kind}, got {value!r}")
+    if not np.isfinite(raw).all():
+        raise ModelError(f"{what} must be finite, got {value!r}")
+    return raw.astype(float)
+
+
+def _positive(value: Any, what: str, advice: str) -> float:
+    number = float(_numbers(value, (), what))
+    if number <= 0:
+        raise ModelError(f"{what} must be positive, got {number:g}: {advice}")
+    return number
+
+
+def check_mass(mass: Any, name: str) -> float:
+    """The mass of the body ``name`` (kg) if it is positive and finite, or a ModelError."""
+    return _positive(mass, f"body {name!r}: mass", "give a light body a small mass, or fix it to another body")
+
+
+def check_inertia(inertia: Any, name: str) -> np.ndarray:
+    """The inertia of the body ``name`` as a (3, 3) array if a real body can have it, or a ModelError.
+
+    It must be finite, symmetric and positive definite, and no principal moment may exceed the sum of the other two.
+    """
+    return _possible_inertia(inertia, f"body {name!r}: inertia")
+
+
+def _possible_inertia(inertia: Any, what: str) -> np.ndarray:
+    J = _numbers(inertia, (3, 3), what)
+    largest = np.abs(J).max()
+    if np.abs(J - J.T).max() > ASYMMETRY * largest:
+        raise ModelError(f"{what} must be symmetric, got {J.tolist()}: give both products of inertia of each pair, with one sign")
+    J = 0.5 * (J + J.T)
+    moments = np.linalg.eigvalsh(J)
+    if moments[0] <= DEFINITENESS * largest:
+        raise ModelError(f"{what} must be positive definite, got principal moments {moments.tolist()}: "
+                         "give a thin body a small thickness")
+    if moments[2] - moments[1] - moments[0] > TRIANGLE_SLACK * moments[2]:
+        raise ModelError(f"{what} belongs to no real body, since one principal moment exceeds the sum of the other two, "
+                         f"got {moments.tolist()}: check units, and that it is taken about the centre of mass")
+    return J
+
+
+def as_axis(value: Any, what: str) -> np.ndarray:
+    """A unit vector (3,) from "x", "y", "z", "-x", "-y", "-z" or from three numbers of any length but zero."""
+    if isinstance(value, str):
+        if value not in AXES:
+            raise ModelError(f'{what} must be "x", "y", "z", "-x", "-y", "-z" or three numbers, got {value!r}')
+        return AXES[value].copy()
+    vector = _numbers(value, (3,), what)
+    largest = np.abs(vector).max()
+    if largest == 0:
+        raise ModelError(f"{what} must not be the zero vector: give it a direction")
+    vector /= largest  # so that squares of tiny or huge entries stay in range
+    return vector / np.linalg.norm(vector)
+
+
+def principal_axes(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The principal moments, ascending (3,), and the orientation (4,) of the right-handed principal frame in the body frame.
+
+    With R the matrix of that quaternion, inertia = R diag(moments) R^T. The largest entries of the first two axes are positive.
+    """
+    moments, R = np.linalg.eigh(_numbers(inertia, (3, 3), "inertia"))
+    for k in (0, 1):
+        R[:, k] *= np.sign(R[np.argmax(np.abs(R[:, k])), k])
+    R[:, 2] = np.cross(R[:, 0], R[:, 1])
+    return moments, Rotation.from_matrix(R).as_quat(canonical=True, scalar_first=True)
+
+
+# shapes
+
+class Shape(ABC):
+    """A solid body's form and how its mass is spread."""
+
+    mass: float
+
+    @property
+    @abstractmethod
+    def volume(self) -> float:
+        """m^3."""
+
+    @property
+    @abstractmethod
+    def inertia(self) -> np.ndarray:
+        """(3, 3), kg m^2, about the centre of mass, in body axes."""
+
+    @property
+    def center_of_mass(self) -> np.ndarray:
+        """(3,), m, in the frame in which the shape is described."""
+        return np.zeros(3)
+
+    def principal(self) -> tuple[np.ndarray, np.ndarray]:
+        """The principal moments, ascending (3,), and the orientation (4,) of the principal frame in the body frame."""
+        return principal_axes(self.inertia)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Primitive(Shape):
+    """A homogeneous shape: takes either ``mass`` or ``density``, and has both."""
+
+    mass: float = _NOT_GIVEN
+    density: float = field(default=_NOT_GIVEN, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_geometry()
+        name = type(self).__name__
+        if (self.mass is None) == (self.density is None):
+            found = "neither" if self.mass is None else f"mass={self.mass!r} and density={self.density!r}"
+            raise ModelError(f"{name}: give either mass= or density=, got {found}")
+        if self.mass is None:
+            self._set("density", self._positive("density", "give it in kg/m^3, such as 7800 for steel"))
+            self._set("mass", self.density * self.volume)
+        else:
+            self._set("mass", self._positive("mass", "give a light body a small mass, or fix it to another body"))
+            self._set("density", self.mass / self.volume)
+        _possible_inertia(self.inertia, f"{name}: inertia")
+
+    @property
+    def inertia(self) -> np.ndarray:
+        return self.mass * self._inertia_per_mass()
+
+    @abstractmethod
+    def _check_geometry(self) -> None:
+        """Put lengths and directions into their final form, or raise a ModelError."""
+
+    @abstractmethod
+    def _inertia_per_mass(self) -> np.ndarray:
+        """(3, 3), m^2."""
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _positive(self, name: str, advice: str) -> float:
+        return _positive(getattr(self, name), f"{type(self).__name__}: {name}", advice)
+
+    def _check_length(self, name: str) -> None:
+        self._set(name, float(self._lengths(name, ())))
+
+    def _check_lengths(self, name: str) -> None:
+        self._set(name, tuple(self._lengths(name, (3,)).tolist()))
+
+    def _lengths(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        what = f"{type(self).__name__}: {name}"
+        lengths = _numbers(getattr(self, name), shape, what)
+        if not ((lengths >= SHORTEST) & (lengths <= LONGEST)).all():
+            raise ModelError(f"{what} must be positive and between {SHORTEST:g} and {LONGEST:g} m, got {lengths.tolist()}: "
+                             "a thin body needs a small thickness, since its inertia must not vanish")
+        return lengths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box(Primitive):
+    """A box with edges ``size`` = (x, y, z) along the body axes."""
+
+    size: Sequence[float]
+
+    def _check_geometry(self) -> None:
+        self._check_lengths("size")
+
+    @property
+    def volume(self) -> float:
+        x, y, z = self.size
+        return x * y * z
+
+    def _inertia_per_mass(self) -> np.ndarray:
+        x, y, z = self.size
+        return np.diag([y * y + z * z, x * x + z * z, x * x + y * y]) / 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ellipsoid(Primitive):
+    """An ellipsoid with ``semi_axes`` = (a, b, c) along the body axes."""
+
+    semi_axes: Sequence[float]
+
+    def _check_geometry(self) -> None:
+        self._check_lengths("semi_axes")
+
+    @property
+    def volume(self) -> float:
+        a, b, c = self.semi_axes
+        return 4 / 3 * pi * a * b * c
+
+    def _inertia_per_mass(self) -> np.ndarray:
+        a, b, c = self.semi_axes
+        return np.diag([b * b + c * c, a * a + c * c, a * a + b * b]) / 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sphere(Primitive):
+    """A solid ball."""
+
+    radius: float
+
+    def _check_geometry(self) -> None:
+        self._check_length("radius")
+
+    @property
+    def volume(self) -> float:
+        return 4 / 3 * pi * self.radius**3
+
+    def _inertia_per_mass(self) -> np.ndarray:
+        return 0.4 * self.radius**2 * np.eye(3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axial(Primitive):
+    """A solid of revolution about ``axis``: "x", "y", "z", "-x", ... or three numbers; kept as a unit vector."""
+
+    radius: float
+    length: float
+    axis: str | Sequence[float] = "z"
+
+    def _check_geometry(self) -> None:
+        self._check_length("radius")
+        self._check_length("length")
+        self._set("axis", tuple(as_axis(self.axis, f"{type(self).__name__}: axis").tolist()))
+
+    @abstractmethod
+    def _moments_per_mass(self) -> tuple[float, float]:
+        """About the axis and across it, m^2."""
+
+    def _inertia_per_mass(self) -> np.ndarray:
+        along, across = self._moments_per_mass()
+        axis = np.asarray(self.axis, dtype=float)
+        projector = np.outer(axis, axis)
+        return along * projector + across * (np.eye(3) - projector)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cylinder(_Axial):
+    """A solid cylinder about ``axis``, "z" unless given, ``length`` from end to end."""
+
+    @property
+    def volume(self) -> float:
+        return pi * self.radius**2 * self.length
+
+    def _moments_per_mass(self) -> tuple[float, float]:
+        return self.radius**2 / 2, (3 * self.radius**2 + self.length**2) / 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rod(Cylinder):
+    """A solid cylinder under the name that it has as a link, lying along ``axis``, "z" unless given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capsule(_Axial):
+    """A cylinder of ``length`` about ``axis``, "z" unless given, with a half ball on each end: length + 2 radius in all."""
+
+    @property
+    def volume(self) -> float:
+        return pi * self.radius**2 * (self.length + 4 / 3 * self.radius)
+
+    def _moments_per_mass(self) -> tuple[float, float]:
+        r, l = self.radius, self.length
+        cylinder = l / (l + 4 / 3 * r)  # share of the mass; the half balls have the rest
+        balls = 1 - cylinder
+        along = cylinder * r * r / 2 + balls * 2 / 5 * r * r
+        across = cylinder * (3 * r * r + l * l) / 12 + balls * (2 / 5 * r * r + l * l / 4 + 3 / 8 * l * r)
+        return along, across
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composite(Shape):
+    """Shapes joined rigidly: ``parts`` are (shape, position, orientation) or (shape, position), all in one frame.
+
+    A position is that of the part's centre of mass (m); an orientation is a quaternion, scalar first, part to common frame.
+    The body frame has the axes of that frame and its origin at the common centre of mass. Where parts overlap, both count.
+    """
+
+    parts: Sequence[tuple[Any, ...]]
+    mass: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = [tuple(part) for part in self.parts]
+        except TypeError:
+            raise ModelError(f"Composite: parts must be a list of (shape, position, orientation), got {self.parts!r}") from None
+        if not parts:
+            raise ModelError("Composite: parts must not be empty: give at least one (shape, position, orientation)")
+        object.__setattr__(self, "parts", tuple(_check_part(k, part) for k, part in enumerate(parts)))
+        object.__setattr__(self, "mass", sum(shape.mass for shape, _, _ in self.parts))
+        _possible_inertia(self.inertia, "Composite: inertia")
+
+    @property
+    def volume(self) -> float:
+        return sum(shape.volume for shape, _, _ in self.parts)
+
+    @property
+    def center_of_mass(self) -> np.ndarray:
+        return np.sum([shape.mass * np.array(position) for shape, position, _ in self.parts], axis=0) / self.mass
+
+    @property
+    def inertia(self) -> np.ndarray:
+        center = self.center_of_mass
+        J = np.zeros((3, 3))
+        for shape, position, orientation in self.parts:
+            R = Rotation.from_quat(orientation, scalar_first=True).as_matrix()
+            d = position - center
+            J += R @ shape.inertia @ R.T + shape.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        return 0.5 * (J + J.T)
+
+
+def _check_part(index: int, part: tuple[Any, ...]) -> tuple[Shape, tuple[float, ...], tuple[float, ...]]:
+    what = f"Composite: parts[{index}]"
+    if len(part) not in (2, 3) or not isinstance(part[0], Shape):
+        raise ModelError(f"{what} must be (shape, position, orientation) or (shape, position), got {part!r}")
+    position = _numbers(part[1], (3,), f"{what}: position")
+    orientation = _numbers(part[2] if len(part) == 3 else (1, 0, 0, 0), (4,), f"{what}: orientation")
+    norm = np.linalg.norm(orientation)
+    if norm < 1e-12:
+        raise ModelError(f"{what}: orientation must not be the zero quaternion: (1, 0, 0, 0) is no turn")
+    return part[0], tuple(position.tolist()), tuple((orientation / norm).tolist())

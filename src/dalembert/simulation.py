@@ -1,0 +1,311 @@
+"""A mechanism being simulated: set it up, step it, run it; the state is always the last good one."""
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from dalembert.controls import InputTables, Target, read_control
+from dalembert.errors import ModelError
+from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
+from dalembert.formulations.maximal.engine import Recording, new_recording
+from dalembert.formulations.variational import Variational
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
+from dalembert.mechanism.topology import place, spanning_tree, tree_order
+from dalembert.reading import read_trajectory
+from dalembert.trajectory import Trajectory
+
+Control = Callable[["Simulation"], Mapping[str, ArrayLike]]
+
+#: seconds of computing between two looks at the keyboard and the progress bar
+CHUNK_SECONDS = 0.2
+
+
+class Simulation:
+    """Runs a ``Mechanism`` in a formulation.
+
+    The start is the mechanism's reference pose at rest (or what ``Mechanism.start`` says); ``set_joint`` and
+    ``set_velocity`` change it. Time, pose and velocities are those of the current knot.
+    """
+
+    def __init__(self, mechanism: Mechanism, formulation: Variational) -> None:
+        if not isinstance(mechanism, Mechanism):
+            raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
+        if not mechanism.bodies:
+            raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
+        self.mechanism = mechanism
+        self.formulation = formulation
+        self.time = 0.0
+        self._engine = formulation.engine(mechanism)
+        self._wishes: dict[str, np.ndarray] = {}
+        self._rates: dict[str, np.ndarray] = {}
+        self._held: dict[str, np.ndarray] = {}
+        self._targets: dict[str, Target] = {}
+        self._last_inputs: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+        self._velocity: np.ndarray | None = None
+        self._carried = np.zeros((len(mechanism.bodies), 6))
+        wishes = {n: v for n, (v, _) in mechanism.initial_joints.items() if v is not None}
+        self._place({n: self._coordinates_of(n, v) for n, v in wishes.items()})
+        for name, (_, rate) in mechanism.initial_joints.items():
+            if rate is not None:
+                self._rates[name] = self._coordinates_of(name, rate)
+        for name, (linear, angular) in mechanism.initial_velocities.items():
+            self._hold(name, linear, angular)
+        self._settle()
+
+    # ---- what it is now
+
+    @property
+    def position(self) -> np.ndarray:
+        """(bodies, 3) centres of mass, metres."""
+        return self._engine.records.bodies["x"][:-1].copy()
+
+    @property
+    def orientation(self) -> np.ndarray:
+        """(bodies, 4) unit quaternions, scalar first."""
+        return self._engine.records.bodies["q"][:-1].copy()
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """(bodies, 3) at the knot, m/s."""
+        return self._knot_velocity()[:, :3].copy()
+
+    @property
+    def angular_velocity(self) -> np.ndarray:
+        """(bodies, 3) at the knot, body frame, rad/s."""
+        return self._knot_velocity()[:, 3:].copy()
+
+    def coordinates(self, joint: str) -> np.ndarray:
+        """Minimal coordinates (freedom,) of a joint, angles unwrapped."""
+        element = self._joint(joint)
+        self._engine.refresh()
+        return self._engine.records.joints["coordinate"][element.index, : element.type.freedom].copy()
+
+    def rates(self, joint: str) -> np.ndarray:
+        """Rates (freedom,) of a joint's coordinates; for a free rotation, the relative angular velocity in the parent's axes."""
+        element = self._joint(joint)
+        return self._engine.joint_rates(element.index, self._knot_velocity())
+
+    def energy(self) -> float:
+        """Kinetic plus potential energy at the knot, in J."""
+        u = self._knot_velocity()
+        kinetic = 0.5 * float(np.sum(self._engine.momentum_of(u) * u))
+        return kinetic + self._engine.potential_energy()
+
+    def _knot_velocity(self) -> np.ndarray:
+        if self._velocity is None:
+            self._engine.set_inputs(*self._last_inputs)
+            self._velocity = self._engine.knot_velocity()
+        return self._velocity
+
+    def _joint(self, name: str) -> JointElement:
+        element = self.mechanism[name]
+        if not isinstance(element, JointElement):
+            raise ModelError(f"{name!r} is {element!r}, not a joint")
+        return element
+
+    def _coordinates_of(self, name: str, value: ArrayLike) -> np.ndarray:
+        element = self._joint(name)
+        return vector(np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom, f"coordinates of joint {name!r}")
+
+    # ---- setting it up
+
+    def set_joint(self, name: str, value: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
+        """Move a joint to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
+
+        Joints set before stay where they were put. Raises AssemblyError, and changes nothing, if a loop cannot follow.
+        """
+        wishes = self._wishes if value is None else {**self._wishes, name: self._coordinates_of(name, value)}
+        rates = {**self._rates, name: np.zeros(self._joint(name).type.freedom) if rate is None else self._coordinates_of(name, rate)}
+        self._keep_velocity()
+        before = self._engine.state(), self._wishes, self._rates
+        try:
+            self._rates = rates
+            self._place(wishes, moved=() if value is None else (name,))
+            self._settle()
+        except Exception:
+            self._engine.restore(before[0])
+            self._wishes, self._rates = before[1:]
+            raise
+
+    def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
+        """Velocity of a body: ``linear`` (m/s, world, of the centre of mass), ``angular`` (rad/s, body frame).
+
+        Made consistent with the joints: bodies below it in the tree are carried along, the rest follows as the joints ask.
+        """
+        self._keep_velocity()
+        before = self._engine.state(), dict(self._held)
+        try:
+            self._hold(body, linear, angular)
+            self._settle()
+        except Exception:
+            self._engine.restore(before[0])
+            self._held = before[1]
+            raise
+
+    def set_target(self, joint: str, target: Target) -> None:
+        """Target of a position-driven joint from now on: a value, or a function of time (s) that gives one."""
+        element = self._joint(joint)
+        if "position" not in element.type.drive:  # type: ignore[operator]
+            raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
+        value = target(self.time) if callable(target) else target
+        self._coordinates_of(joint, value)
+        self._targets[joint] = target
+
+    def _hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
+        body = self.mechanism[name]
+        if not isinstance(body, Body) or body is self.mechanism.world:
+            raise ModelError(f"set_velocity needs a body of {self.mechanism.name!r}, got {name!r}")
+        held = self._held.get(name, np.zeros(6)).copy()
+        if linear is not None:
+            held[:3] = vector(linear, 3, f"linear velocity of {name!r}")
+        if angular is not None:
+            held[3:] = vector(angular, 3, f"angular velocity of {name!r}")
+        self._held[name] = held
+
+    def _keep_velocity(self) -> None:
+        """After a run, the velocities reached are what a new setting starts from."""
+        if self._engine.clock[0] > 0.0:
+            self._carried = self._knot_velocity().copy()
+            self._wishes, self._rates, self._held = {}, {}, {}
+
+    def _place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:
+        """Put bodies where the wished coordinates say, along a spanning tree, and close the loops."""
+        engine = self._engine
+        bodies, joints = engine.records.bodies, engine.records.joints
+        names = wishes if moved is None else moved
+        poses = [(x, Rotation.from_quat(q, scalar_first=True)) for x, q in zip(bodies["x"][:-1].copy(), bodies["q"][:-1].copy())]
+        for i, (x, turn) in enumerate(place(self.mechanism, poses, {n: wishes[n] for n in names})):
+            bodies["x"][i], bodies["q"][i] = x, turn.as_quat(scalar_first=True)
+        for name, value in wishes.items():
+            element = self._joint(name)
+            joints["coordinate"][element.index, : value.size] = value
+            joints["target"][element.index, : value.size] = value
+        self._wishes = wishes
+        close_loops(self.mechanism, engine.records, wishes)
+
+    def _settle(self) -> None:
+        """Consistent velocities near to those asked for; the engine starts from here."""
+        wished, held = self._carried.copy(), np.zeros(len(self.mechanism.bodies), dtype=bool)
+        for name, velocity in self._held.items():
+            index = self.mechanism[name].index
+            wished[index], held[index] = velocity, True
+        self._carry(wished, held)
+        records = self._engine.records
+        for name, rate in self._rates.items():
+            records.joints["rate"][self._joint(name).index, : rate.size] = rate
+        velocity = settle_velocities(self.mechanism, records, wished, held, self._rates)
+        self._engine.start(self.position, self.orientation, velocity)
+        self._velocity = velocity
+
+    def _carry(self, wished: np.ndarray, held: np.ndarray) -> None:
+        """Let bodies below a held one, or below a joint with a rate, move along with it as if all other joints were locked."""
+        tree = tree_order(self.mechanism, spanning_tree(self.mechanism, self._rates))
+        bodies = self._engine.records.bodies
+        matrices = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
+        moving = set(np.flatnonzero(held))
+        for index, here, there in tree:
+            joint = self.mechanism.joints[index]
+            if held[there] or not (here in moving or joint.name in self._rates):
+                continue
+            moving.add(there)
+            spin = matrices[here] @ wished[here, 3:] if here >= 0 else np.zeros(3)
+            speed = wished[here, :3] if here >= 0 else np.zeros(3)
+            speed = speed + np.cross(spin, bodies["x"][there] - (bodies["x"][here] if here >= 0 else 0.0))
+            if joint.name in self._rates:
+                sign = 1.0 if there == joint.child.index else -1.0
+                line, turn, point = self._joint_twist(joint)
+                spin = spin + sign * turn
+                speed = speed + sign * (line + np.cross(turn, bodies["x"][there] - point))
+            wished[there] = np.concatenate([speed, matrices[there].T @ spin])
+
+    def _joint_twist(self, joint: JointElement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rate of a joint in the world, and the point it acts at."""
+        return self._engine.joint_twist(joint.index, self._rates[joint.name])
+
+    # ---- running it
+
+    def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
+        """Advance by one step, with inputs as a controller would return them."""
+        self._run(1, None if control is None else (lambda _: control), record=False)
+
+    def run(self, duration: float, *, control: Control | None = None, progress: bool | None = None) -> Trajectory:
+        """Advance by ``duration`` seconds and return what happened.
+
+        ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench}: forces act at
+        the knot, a target is where the driven joint shall be at the end of the step, a wrench is force (world) and
+        torque (body axes). Ctrl-C stops the run and returns what was computed. ``progress``: show a bar (by default
+        on long runs in a terminal).
+        """
+        if not (np.isfinite(duration) and duration > 0.0):
+            raise ModelError(f"run needs a positive duration, got {duration}")
+        steps = max(1, round(duration / self.formulation.dt))
+        return self._run(steps, control, progress=progress)
+
+    def _run(self, steps: int, control: Control | None, *, record: bool = True, progress: bool | None = None) -> Trajectory:
+        engine = self._engine
+        recording = new_recording(steps + 1, *engine.sizes)
+        tables = InputTables(self.mechanism, engine.records, self._targets, steps, self.time, self.formulation.dt, control is not None)
+        start = engine.records.joints["coordinate"].copy()
+        engine.record(recording, 0)
+        start_time = self.time
+        done, size = 0, 1 if control is not None or tables.stepwise else steps
+        chunk = min(size, 16)
+        bar = _Progress(steps, progress, self.mechanism.name)
+        try:
+            while done < steps:
+                count = min(chunk, steps - done)
+                if control is not None:
+                    read_control(control(self), self.mechanism, engine.records, tables, done)
+                if tables.stepwise:
+                    tables.add_potentials(done)
+                tick = clock.perf_counter()
+                solved = engine.run(recording, tables.window(done, count), done, count)
+                spent = clock.perf_counter() - tick
+                done += solved
+                self.time = start_time + done * self.formulation.dt
+                self._velocity, self._last_inputs = None, tables.at(max(done - 1, 0))
+                if solved < count:
+                    raise engine.failure(self.time)
+                bar.update(done)
+                if size > 1:
+                    chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
+        except KeyboardInterrupt:
+            if not record:
+                raise
+            print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
+        finally:
+            bar.close()
+        short = Recording(*(array[: done + 1] for array in recording))
+        return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time)
+
+
+class _Progress:
+    """A progress bar on long runs in a terminal, with tqdm where it is installed."""
+
+    def __init__(self, total: int, wanted: bool | None, name: str) -> None:
+        self.total, self.name, self.begun, self.bar = total, name, clock.monotonic(), None
+        self.wanted = sys.stderr.isatty() if wanted is None else wanted
+        self.patience = 2.0 if wanted is None else 0.0
+
+    def update(self, done: int) -> None:
+        if not self.wanted:
+            return
+        if self.bar is None and clock.monotonic() - self.begun >= self.patience:
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                self.wanted = False
+                return
+            self.bar = tqdm(total=self.total, desc=self.name, unit="step", file=sys.stderr)
+        if self.bar is not None:
+            self.bar.update(done - self.bar.n)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+

@@ -1,0 +1,194 @@
+"""What a run leaves behind: poses over time, and everything that can be derived from them, computed when asked for."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+
+Compute = Callable[[], Mapping[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class EnergySeries:
+    """Energies over time in J, each (N,)."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        return self.kinetic + self.potential
+
+
+@dataclass(frozen=True)
+class MomentumSeries:
+    """Momenta over time in the world: ``linear`` (N, 3) in N s, ``angular`` (N, 3) about the origin in N m s."""
+
+    linear: np.ndarray
+    angular: np.ndarray
+
+
+@dataclass(frozen=True)
+class JointSeries:
+    """One joint over time.
+
+    ``coordinates`` and ``rates``: (N, freedom), or (N,) for a joint with one. ``force`` (N, 3) and ``torque`` (N, 3):
+    what the parent exerts on the child, at the joint's point in the joint's frame on the parent, in N and N m.
+    ``actuation``: the part along the free directions, shaped as the coordinates.
+    """
+
+    name: str
+    coordinates: np.ndarray
+    rates: np.ndarray
+    force: np.ndarray
+    torque: np.ndarray
+    actuation: np.ndarray
+
+
+@dataclass
+class Trajectory:
+    """Poses of all bodies at the knots, and what follows from them. Shapes and units stand with each property."""
+
+    mechanism: str
+    formulation: str
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
+    couplings: tuple[str, ...]
+    freedom: tuple[int, ...]
+    mass: np.ndarray
+    inertia: np.ndarray
+    _values: dict[str, np.ndarray]
+    _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
+
+    def _get(self, name: str) -> np.ndarray:
+        if name not in self._values:
+            for names, compute in self._providers:
+                if name in names:
+                    self._values.update(compute())
+                    break
+            else:
+                raise ModelError(f"this trajectory holds no {name!r}")
+        return self._values[name]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def time(self) -> np.ndarray:
+        """(N,) seconds."""
+        return self._values["time"]
+
+    @property
+    def position(self) -> np.ndarray:
+        """(N, bodies, 3) of the centres of mass, metres."""
+        return self._values["position"]
+
+    @property
+    def orientation(self) -> np.ndarray:
+        """(N, bodies, 4) unit quaternions, scalar first, body to world."""
+        return self._values["orientation"]
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """(N, bodies, 3) at the knots, m/s."""
+        return self._get("velocity")
+
+    @property
+    def angular_velocity(self) -> np.ndarray:
+        """(N, bodies, 3) at the knots, in the body frame, rad/s."""
+        return self._get("angular_velocity")
+
+    @property
+    def substeps(self) -> np.ndarray:
+        """(N,) number of substeps that the interval before each knot took (1 is the rule, 0 at the start)."""
+        return self._values["substeps"]
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """(N,) Newton iterations of the interval before each knot."""
+        return self._values["iterations"]
+
+    def _index(self, kind: str, names: tuple[str, ...], name: str) -> int:
+        if name not in names:
+            raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {name!r}; it has: {', '.join(names)}")
+        return names.index(name)
+
+    def body(self, name: str) -> int:
+        """Index of a body along the second axis."""
+        return self._index("body", self.bodies, name)
+
+    def joint(self, name: str) -> JointSeries:
+        """Coordinates and forces of a joint by name."""
+        i = self._index("joint", self.joints, name)
+        free = self.freedom[i]
+
+        def of(key: str) -> np.ndarray:
+            values = self._get(key)[:, i, :free]
+            return values[:, 0] if free == 1 else values
+
+        return JointSeries(name, of("coordinate"), of("rate"), self._get("force")[:, i], self._get("torque")[:, i], of("actuation"))
+
+    def coupling_force(self, name: str) -> np.ndarray:
+        """(N,) what a gear exerts along the first joint's coordinate, in N or N m."""
+        i = self._index("gear", self.couplings, name)
+        self._get("velocity")
+        return self._values["coupling_force"][:, i]
+
+    def energy(self) -> EnergySeries:
+        """Kinetic and potential energy at the knots."""
+        linear = 0.5 * np.einsum("b,nbi,nbi->n", self.mass, self.velocity, self.velocity)
+        angular = 0.5 * np.einsum("nbi,bij,nbj->n", self.angular_velocity, self.inertia, self.angular_velocity)
+        return EnergySeries(linear + angular, self._get("potential"))
+
+    def momentum(self) -> MomentumSeries:
+        """Total linear and angular momentum at the knots."""
+        p = self.mass[None, :, None] * self.velocity
+        spin = rotate(self.orientation, np.einsum("bij,nbj->nbi", self.inertia, self.angular_velocity))
+        return MomentumSeries(p.sum(axis=1), (np.cross(self.position, p) + spin).sum(axis=1))
+
+    def constraint_violation(self) -> np.ndarray:
+        """(N,) largest amount by which any joint or gear is open, m or rad."""
+        rows, gaps = self._get("violation"), self._get("coupling_violation")
+        return np.maximum(np.abs(rows).max(axis=(1, 2), initial=0.0), np.abs(gaps).max(axis=1, initial=0.0))
+
+    def point(self, body: str, point: Any) -> np.ndarray:
+        """(N, 3) path of a point given in body coordinates, from the centre of mass."""
+        i = self.body(body)
+        return self.position[:, i] + rotate(self.orientation[:, i], np.broadcast_to(np.asarray(point, float), (len(self), 3)))
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to an HDF5 file; the file appears whole or not at all."""
+        from dalembert.io.hdf5 import save_trajectory
+
+        for names, _ in self._providers:
+            for name in names:
+                self._get(name)
+        save_trajectory(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read a trajectory that ``save`` wrote."""
+        from dalembert.io.hdf5 import load_trajectory
+
+        return load_trajectory(Path(path))
+
+    def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
+        """Plot "energy", "coordinates", "forces" or "violation" over time; returns the Matplotlib figure.
+
+        ``names``: joints to show (all by default); ``path``: also write the picture there.
+        """
+        from dalembert.view.plots import plot_trajectory
+
+        return plot_trajectory(self, what, path=path, names=names)
+
+
+def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Rotate vectors (..., 3) by unit quaternions (..., 4)."""
+    w, u = q[..., :1], q[..., 1:]
+    t = 2.0 * np.cross(u, v)
+    return v + w * t + np.cross(u, t)
