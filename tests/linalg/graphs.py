@@ -1,7 +1,7 @@
 """Graphs and systems that the tests of this folder share."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def random_edges(n: int, extra: int, rng: np.random.Generator) -> list[tuple[int
 
 def fill_in_random(system: GraphSystem, edges: Iterable[tuple[int, int]], rng: np.random.Generator) -> None:
     """Unsymmetric random blocks, regular by a heavy diagonal whose rows are shuffled: no pivot is where it seems."""
-    for i, m in enumerate(system.sizes):
+    for i, m in enumerate(system.sizes.tolist()):
         system.set(i, i, rng.normal(size=(m, m)) + 40.0 * np.eye(m)[rng.permutation(m)])
     for i, j in edges:
         system.set(i, j, rng.normal(size=(system.sizes[i], system.sizes[j])))
@@ -32,7 +32,7 @@ def fill_in_random(system: GraphSystem, edges: Iterable[tuple[int, int]], rng: n
 
 
 def saddle_point(
-    bodies: int, joints: list[tuple[int, ...]], rows: list[int], rng: np.random.Generator, order: str = "best"
+    bodies: int, joints: Sequence[tuple[int, ...]], rows: list[int], rng: np.random.Generator, order: str = "best"
 ) -> GraphSystem:
     """Bodies of six unknowns with a definite block each, joints with ``rows`` rows on one or two bodies and no diagonal."""
     edges = [(bodies + k, body) for k, joint in enumerate(joints) for body in joint]

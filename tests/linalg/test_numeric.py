@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import random_edges, write_random
-from numba.core.runtime import _nrt_python, rtsys
+from numba.core.runtime import _nrt_python  # pyright: ignore[reportAttributeAccessIssue]
+from numba.core.runtime.nrt import rtsys
 
 from dalembert.linalg import WIDTH, analyse, clear, factor, multiply, solve
 from dalembert.linalg.blocks import invert

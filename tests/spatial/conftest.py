@@ -3,10 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-settings.register_profile("compiled", deadline=None)  # a first call compiles
-settings.load_profile("compiled")
 
 NEAR_ZERO = (0.0, 1e-200, 1e-12, 1e-8, 1e-5, 0.99e-4, 1.01e-4, 1e-3)
 MIDDLE = (0.1, 0.5, 1 - 1e-9, 1 + 1e-9, 2.0, 3.0)

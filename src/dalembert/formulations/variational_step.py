@@ -46,21 +46,45 @@ SPIN_LIMIT = 0.7
 FLIP = 0.3
 #: below this residual the compliance no longer pulls the impulses of redundant rows towards zero
 PROXIMAL_START = 1e-5
+#: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
+REUSE = 0.02
 
 
 @kernel
-def first_guess(records, extrapolate):
-    """Velocities to start Newton from: extrapolated from the last two intervals, or those of the momenta."""
+def first_guess(records, order):
+    """Velocities to start Newton from: those of the momenta, or extrapolated from the last two or three intervals."""
     bodies = records.bodies
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]
-        if extrapolate:
+        if order == 2:
             for k in range(3):
-                body.v[k] = 2.0 * body.v_last[k] - body.v_before[k]
-                body.w[k] = 2.0 * body.w_last[k] - body.w_before[k]
+                body.v[k] = 3.0 * (body.v1[k] - body.v2[k]) + body.v3[k]
+                body.w[k] = 3.0 * (body.w1[k] - body.w2[k]) + body.w3[k]
+        elif order == 1:
+            for k in range(3):
+                body.v[k] = 2.0 * body.v1[k] - body.v2[k]
+                body.w[k] = 2.0 * body.w1[k] - body.w2[k]
         else:
             store3(body.v, scale3(1.0 / body.mass, load3(body.p)))
             store3(body.w, mat_vec(load9(body.inertia_inverse), load3(body.l)))
+
+
+@kernel
+def best_order(records):
+    """Which extrapolation would have come nearer to the interval just solved: the one to use next."""
+    bodies = records.bodies
+    linear = 0.0
+    quadratic = 0.0
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        for k in range(3):
+            a = abs(body.v[k] - 2.0 * body.v1[k] + body.v2[k]) + body.length * abs(body.w[k] - 2.0 * body.w1[k] + body.w2[k])
+            b = abs(body.v[k] - 3.0 * (body.v1[k] - body.v2[k]) - body.v3[k]) + body.length * abs(
+                body.w[k] - 3.0 * (body.w1[k] - body.w2[k]) - body.w3[k]
+            )
+            linear = max(linear, a)
+            quadratic = max(quadratic, b)
+    return 2 if quadratic < linear else 1
 
 
 @inline
@@ -94,6 +118,7 @@ def residual(records, dt, h):
     world = bodies.shape[0] - 1
     half = 0.5 * dt
     top = 4.0 / (dt * dt)
+    bodies[world].r[:] = 0.0
     for i in range(world):
         body = bodies[i]
         v = load3(body.v)
@@ -384,22 +409,27 @@ def rounding_floor(records, dt):
 
 @kernel
 def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
-    """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual)."""
+    """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
+
+    A factor is used again as long as every iteration shrinks the residual fast.
+    """
     size, fine = residual(records, dt, h)
     if not fine:
-        first_guess(records, False)
+        first_guess(records, 0)
         size, fine = residual(records, dt, h)
         if not fine:
             return NOT_CONVERGED, 0, size
     iterations = 0
+    fresh = False
     while size > tolerance:
         if iterations == max_iterations:
             return NOT_CONVERGED, iterations, size
         iterations += 1
-        clear(blocks, schedule)
-        jacobian(records, blocks, dt, h)
-        if factor(blocks, schedule) >= 0:
-            return SINGULAR, iterations, size
+        if not fresh:
+            clear(blocks, schedule)
+            jacobian(records, blocks, dt, h)
+            if factor(blocks, schedule) >= 0:
+                return SINGULAR, iterations, size
         load_vector(records, vector, 1.0 if size > PROXIMAL_START else 0.0)
         solve(blocks, schedule, vector)
         step = 1.0
@@ -412,11 +442,17 @@ def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
                 break
             step *= 0.5
             if step < 1e-4:
-                if fine and size < max(tolerance, rounding_floor(records, dt)):
-                    move(records, vector, -done)
-                    size, _ = residual(records, dt, h)
-                    return SOLVED, iterations, size
+                break
+        if step < 1e-4:
+            move(records, vector, -done)
+            new, _ = residual(records, dt, h)
+            if size < rounding_floor(records, dt):
+                return SOLVED, iterations, size
+            if not fresh:
                 return NOT_CONVERGED, iterations, size
+            fresh = False
+            continue
+        fresh = new < REUSE * size
         size = new
     return SOLVED, iterations, size
 
@@ -446,32 +482,36 @@ def accept(records, dt):
         store4(body.q, quaternion.normalize(load4(body.qn)))
         store3(body.p, scale3(body.mass, v))
         store3(body.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
-        store3(body.v_before, load3(body.v_last))
-        store3(body.w_before, load3(body.w_last))
-        store3(body.v_last, v)
-        store3(body.w_last, w)
+        store3(body.v3, load3(body.v2))
+        store3(body.w3, load3(body.w2))
+        store3(body.v2, load3(body.v1))
+        store3(body.w2, load3(body.w1))
+        store3(body.v1, v)
+        store3(body.w1, w)
 
 
 @kernel
-def step(records, blocks, schedule, vector, dt_before, dt, history, tolerance, max_iterations):
-    """One interval of length ``dt`` after one of ``dt_before`` (zero at a start).
+def step(records, blocks, schedule, vector, clock, dt, tolerance, max_iterations):
+    """One interval of length ``dt``; the state and the clock change only if it is solved.
 
-    ``history``: how many intervals of the same length lie behind, for the first guess. The state changes only if solved.
+    ``clock``: [length of the interval before (zero at a start), intervals of that length behind, order of the guess].
     """
     evaluate_knot(records)
     joints = records.joints
     for i in range(joints.shape[0]):
-        for k in range(joints[i].free):
-            if joints[i].driven[k]:
-                aim(joints[i])
-                break
-    h = 0.5 * (dt_before + dt)
-    first_guess(records, history >= 2)
-    outcome, iterations, size = newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations)
+        if joints[i].drives:
+            aim(joints[i])
+    before = clock[0]
+    history = clock[1] if before == dt else 0.0
+    first_guess(records, clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0))
+    outcome, iterations, size = newton(records, blocks, schedule, vector, dt, 0.5 * (before + dt), tolerance, max_iterations)
     if outcome == SOLVED:
         if spins_too_fast(records, dt):
             return TOO_FAST, iterations, size
+        clock[2] = best_order(records) if history >= 3.0 else 1.0
         accept(records, dt)
+        clock[0] = dt
+        clock[1] = history + 1.0
     return outcome, iterations, size
 
 
@@ -485,10 +525,12 @@ def copy_state(source, target):
             b.x[c] = a.x[c]
             b.p[c] = a.p[c]
             b.l[c] = a.l[c]
-            b.v_last[c] = a.v_last[c]
-            b.w_last[c] = a.w_last[c]
-            b.v_before[c] = a.v_before[c]
-            b.w_before[c] = a.w_before[c]
+            b.v1[c] = a.v1[c]
+            b.w1[c] = a.w1[c]
+            b.v2[c] = a.v2[c]
+            b.w2[c] = a.w2[c]
+            b.v3[c] = a.v3[c]
+            b.w3[c] = a.w3[c]
         store4(b.q, load4(a.q))
 
 
@@ -496,30 +538,28 @@ def copy_state(source, target):
 def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, tolerance, max_iterations, max_halvings):
     """Advance by ``dt``, in one step or, where that has no solution, in 2, 4, ... substeps.
 
-    ``clock``: [step before, intervals of equal length behind]. ``saved``: bodies to restore after a failed try.
+    ``clock`` as in ``step``. ``saved``: bodies to restore after a failed try.
     Driven directions go from ``targets[0]`` to ``targets[1]`` (joints, 6), linearly over the substeps. The rows'
     forces at the first knot go into ``forces`` (joints, 6) and ``coupling_forces``.
     Returns (outcome, substeps, iterations, residual); the state changes only if solved.
     """
     bodies, joints, couplings, _ = records
     copy_state(bodies, saved)
-    dt_before = clock[0]
-    history = clock[1]
+    kept = (clock[0], clock[1], clock[2])
     iterations = 0
     outcome = NOT_CONVERGED
     size = 0.0
     for halving in range(max_halvings + 1):
         parts = 1 << halving
         small = dt / parts
-        before = dt_before
-        count = history if before == small else 0.0
         for part in range(parts):
             for i in range(joints.shape[0]):
-                for k in range(joints[i].free):
-                    if joints[i].driven[k]:
+                if joints[i].drives:
+                    for k in range(joints[i].free):
                         a = targets[0, i, k]
                         joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
-            outcome, spent, size = step(records, blocks, schedule, vector, before, small, count, tolerance, max_iterations)
+            before = clock[0]
+            outcome, spent, size = step(records, blocks, schedule, vector, clock, small, tolerance, max_iterations)
             iterations += spent
             if outcome != SOLVED:
                 break
@@ -530,13 +570,10 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
                         forces[i, k] = joints[i].mu[k] * kick
                 for i in range(couplings.shape[0]):
                     coupling_forces[i] = couplings[i].mu * kick
-            count = count + 1.0 if before == small else 1.0
-            before = small
         if outcome == SOLVED:
-            clock[0] = before
-            clock[1] = count
             return outcome, parts, iterations, size
         copy_state(saved, bodies)
+        clock[0], clock[1], clock[2] = kept
     return outcome, 1 << max_halvings, iterations, size
 
 

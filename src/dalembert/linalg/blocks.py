@@ -123,13 +123,13 @@ def invert(M, scales, n):
     swaps = 0  # the pivot row of step k in the hexadecimal digit k
     for k in range(n):
         best = max(SINGULAR * scales[k], SMALLEST)
-        pick = -1
+        pick = n
         for r in range(k, n):
             size = abs(M[r, k])
             if size > best:
                 best = size
                 pick = r
-        if pick < 0:
+        if pick == n:
             return False
         if pick != k:
             swap_rows(M, k, pick)

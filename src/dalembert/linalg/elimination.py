@@ -11,69 +11,68 @@ never comes (their rows are redundant).
 """
 from __future__ import annotations
 
-import heapq
-from typing import NamedTuple
-
 import numpy as np
 
 from dalembert.kernel import inline, kernel
+from dalembert.linalg.heap import settle, take_first
+
+NODE = np.dtype(
+    [
+        ("size", "i8"),
+        ("constraint", "b1"),
+        ("lists", "i8"),  # where its neighbours and its elements begin in the lists
+        ("neighbours", "i8"),  # how many neighbours are left that share no element with it
+        ("elements", "i8"),  # how many live elements it is a member of, the latest last
+        ("position", "i8"),
+        ("score", "i8"),
+        ("place", "i8"),
+        ("joined", "i8"),  # the last pivot that joined it
+        ("counted", "i8"),  # the last degree that counted it
+        # once it is an element
+        ("first", "i8"),  # its members are in the pool, from here ...
+        ("last", "i8"),  # ... to here
+        ("capacity", "i8"),  # unknowns of its cluster that no constraint has used up
+        ("absorbed", "b1"),
+    ]
+)
+LIST = np.dtype([("neighbour", "i8"), ("element", "i8")])
 
 
-class Quotient(NamedTuple):
-    """The graph in the course of its elimination; one number per node where nothing else is said."""
+def eliminate(
+    sizes: np.ndarray,
+    constraint: np.ndarray,
+    offset: np.ndarray,
+    neighbour: np.ndarray,
+    position: np.ndarray | None,
+    limit: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Eliminate every node and return ``order, start, parents, work``.
 
-    sizes: np.ndarray
-    constraint: np.ndarray
-    offset: np.ndarray
-    """(n + 1,) where the lists of each node begin."""
-    nodes: np.ndarray
-    """Lists of neighbours that are still there and share no element with the node."""
-    node_count: np.ndarray
-    elements: np.ndarray
-    """Lists of the live elements that the node is a member of, the latest last."""
-    element_count: np.ndarray
-    first: np.ndarray
-    """Where the members of the element begin ..."""
-    last: np.ndarray
-    """... and end."""
-    capacity: np.ndarray
-    """Unknowns of the element's cluster that no constraint has used up."""
-    absorbed: np.ndarray
-    """Whether the element is part of a later one."""
-    joined: np.ndarray
-    """The last pivot that joined the node."""
-    counted: np.ndarray
-    """The last degree that counted the node."""
-
-
-@inline
-def _start(sizes, constraint, offset, neighbour):
+    ``neighbour[offset[i]:offset[i + 1]]`` are the neighbours of node i. With a ``position`` per node the nodes go in
+    that order, without one by least degree; constraint nodes wait for support in both.
+    ``parents[start[k]:start[k + 1]]`` are the neighbours of ``order[k]`` at its turn, ``work`` the multiply-adds of a
+    factorisation and a solution; once above ``limit`` the rest is left undone.
+    """
     n = len(sizes)
-    return Quotient(
-        sizes,
-        constraint,
-        offset,
-        neighbour.copy(),
-        offset[1:] - offset[:-1],
-        np.empty_like(neighbour),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.bool_),
-        np.full(n, -1),
-        np.full(n, -1),
-    )
-
-
-@inline
-def _nodes_of(graph, i):
-    return graph.nodes[graph.offset[i] : graph.offset[i] + graph.node_count[i]]
-
-
-@inline
-def _elements_of(graph, i):
-    return graph.elements[graph.offset[i] : graph.offset[i] + graph.element_count[i]]
+    nodes = np.zeros(n, NODE)
+    nodes["size"] = sizes
+    nodes["constraint"] = constraint
+    nodes["lists"] = offset[:-1]
+    nodes["neighbours"] = np.diff(offset)
+    nodes["joined"] = nodes["counted"] = -1
+    lists = np.zeros(len(neighbour), LIST)
+    lists["neighbour"] = neighbour
+    if position is None:
+        owner = np.repeat(np.arange(n), np.diff(offset))
+        degree = np.bincount(owner, sizes[neighbour], minlength=n)
+        nodes["score"] = np.where(nodes["neighbours"] > 1, degree, 0)
+    else:
+        nodes["position"] = nodes["score"] = position
+    waiting = int(sizes.sum()) + n  # added to the score of nodes that wait: above any degree and any position
+    nodes["score"] += waiting * constraint
+    heap = np.argsort(nodes["score"], kind="stable")
+    nodes["place"][heap] = np.arange(n)
+    return _eliminate(nodes, lists, heap, position is None, waiting, limit)
 
 
 @inline
@@ -81,154 +80,136 @@ def _room_for(pool, used, more):
     """``pool``, or a longer copy when it has no room for ``more`` numbers after ``used``."""
     if used + more <= len(pool):
         return pool
-    longer = np.empty(2 * (used + more), pool.dtype)
-    longer[:used] = pool[:used]
+    longer = np.empty(2 * (used + more), np.int64)
+    for a in range(used):
+        longer[a] = pool[a]
     return longer
 
 
 @inline
-def _join(graph, c, candidates, pool, used):
-    """Append to the pool the candidates that pivot c has not joined yet; returns the new end."""
-    for p in candidates:
-        if graph.joined[p] != c:
-            graph.joined[p] = c
-            pool[used] = p
-            used += 1
-    return used
+def _join(nodes, c, p, pool, used):
+    """Append p to the pool unless pivot c has joined it already; returns the new end."""
+    if nodes[p].joined == c:
+        return used
+    nodes[p].joined = c
+    pool[used] = p
+    return used + 1
 
 
-@inline
-def _form_element(graph, c, pool, used):
+@kernel
+def _form_element(nodes, lists, c, pool, used):
     """Make node c an element at the end of the pool, of all that is next to c or to its elements; returns the pool."""
-    graph.joined[c] = c
-    graph.first[c] = used
-    capacity = -graph.sizes[c] if graph.constraint[c] else graph.sizes[c]
-    for e in _elements_of(graph, c):
-        graph.absorbed[e] = True
-        capacity += graph.capacity[e]
-        pool = _room_for(pool, used, graph.last[e] - graph.first[e])
-        used = _join(graph, c, pool[graph.first[e] : graph.last[e]], pool, used)
-    pool = _room_for(pool, used, graph.node_count[c])
-    used = _join(graph, c, _nodes_of(graph, c), pool, used)
-    graph.last[c] = used
-    graph.capacity[c] = max(capacity, 0)
+    pivot = nodes[c]
+    pivot.joined = c
+    pivot.first = used
+    capacity = -pivot.size if pivot.constraint else pivot.size
+    for a in range(pivot.lists, pivot.lists + pivot.elements):
+        element = nodes[lists[a].element]
+        element.absorbed = True
+        capacity += element.capacity
+        pool = _room_for(pool, used, element.last - element.first)
+        for b in range(element.first, element.last):
+            used = _join(nodes, c, pool[b], pool, used)
+    pool = _room_for(pool, used, pivot.neighbours)
+    for a in range(pivot.lists, pivot.lists + pivot.neighbours):
+        used = _join(nodes, c, lists[a].neighbour, pool, used)
+    pivot.last = used
+    pivot.capacity = max(capacity, 0)
     return pool
 
 
-@inline
-def _attach(graph, p, c):
+@kernel
+def _attach(nodes, lists, p, c):
     """Put element c in the lists of its member p, in place of the elements it absorbed and the nodes it covers."""
-    kept = graph.offset[p]
-    for e in _elements_of(graph, p):
-        if not graph.absorbed[e]:
-            graph.elements[kept] = e
+    member = nodes[p]
+    kept = member.lists
+    for a in range(member.lists, member.lists + member.elements):
+        if not nodes[lists[a].element].absorbed:
+            lists[kept].element = lists[a].element
             kept += 1
-    graph.elements[kept] = c
-    graph.element_count[p] = kept + 1 - graph.offset[p]
-    kept = graph.offset[p]
-    for q in _nodes_of(graph, p):
-        if graph.joined[q] != c:
-            graph.nodes[kept] = q
+    lists[kept].element = c
+    member.elements = kept + 1 - member.lists
+    kept = member.lists
+    for a in range(member.lists, member.lists + member.neighbours):
+        if nodes[lists[a].neighbour].joined != c:
+            lists[kept].neighbour = lists[a].neighbour
             kept += 1
-    graph.node_count[p] = kept - graph.offset[p]
+    member.neighbours = kept - member.lists
 
 
-@inline
-def _degree(graph, pool, p, c, joined_size, stamp):
-    """Numbers in the neighbours of p, a member of the latest element c; zero for a leaf, which joins nobody."""
-    count = graph.last[c] - graph.first[c] - 1
-    degree = joined_size - graph.sizes[p]
-    for q in _nodes_of(graph, p):
-        graph.counted[q] = stamp
-        count += 1
-        degree += graph.sizes[q]
-    for e in _elements_of(graph, p)[:-1]:
-        for q in pool[graph.first[e] : graph.last[e]]:
-            if graph.joined[q] != c and graph.counted[q] != stamp:
-                graph.counted[q] = stamp
+@kernel
+def _degree(nodes, lists, pool, p, c, joined_size, stamp):
+    """Numbers in the neighbours of p, a member of the latest element c; zero for a leaf, which joins nobody.
+
+    ``stamp`` marks those that are counted, different in every call.
+    """
+    member = nodes[p]
+    count = nodes[c].last - nodes[c].first - 1 + member.neighbours
+    degree = joined_size - member.size
+    for a in range(member.lists, member.lists + member.neighbours):
+        other = nodes[lists[a].neighbour]
+        other.counted = stamp
+        degree += other.size
+    for a in range(member.lists, member.lists + member.elements - 1):
+        element = nodes[lists[a].element]
+        for b in range(element.first, element.last):
+            other = nodes[pool[b]]
+            if other.joined != c and other.counted != stamp:
+                other.counted = stamp
                 count += 1
-                degree += graph.sizes[q]
+                degree += other.size
     return degree if count > 1 else 0
 
 
 @inline
-def _initial_degree(graph, i):
-    degree = 0
-    for q in _nodes_of(graph, i):
-        degree += graph.sizes[q]
-    return degree if graph.node_count[i] > 1 else 0
-
-
-@inline
-def _waits(graph, p):
+def _waits(nodes, lists, p):
     """Whether p is a constraint node that its clusters cannot support."""
-    if not graph.constraint[p]:
-        return False
+    node = nodes[p]
     support = 0
-    for e in _elements_of(graph, p):
-        support += graph.capacity[e]
-    return support < graph.sizes[p]
+    for a in range(node.lists, node.lists + node.elements):
+        support += nodes[lists[a].element].capacity
+    return node.constraint and support < node.size
 
 
 @inline
-def _work(s, d):
-    """Multiply-adds to factor and solve with a pivot of size s whose parents have d numbers in all."""
-    return s * (s * s + s * d + d * d + s + 2 * d)
+def _joined_size(nodes, pool, c):
+    """Numbers in the members of element c."""
+    joined_size = 0
+    for a in range(nodes[c].first, nodes[c].last):
+        joined_size += nodes[pool[a]].size
+    return joined_size
 
 
 @kernel
-def eliminate(sizes, constraint, offset, neighbour, position, limit):
-    """Eliminate every node and return ``order, start, parents, work``.
-
-    ``neighbour[offset[i]:offset[i + 1]]`` are the neighbours of node i. With a ``position`` per node the nodes go in
-    that order, with an empty one by least degree; constraint nodes wait for support in both.
-    ``parents[start[k]:start[k + 1]]`` are the neighbours of ``order[k]`` at its turn, ``work`` the multiply-adds of a
-    factorisation and a solution; once above ``limit`` the rest is left undone.
-    """
-    n = len(sizes)
-    by_degree = len(position) == 0
-    waiting = sizes.sum() + n  # added to the score of nodes that wait: above any degree and any position
-    graph = _start(sizes, constraint, offset, neighbour)
-
-    # A heap of score * n + node; a node whose score changes is pushed again, and the old entry is stale.
-    score = np.empty(n, np.int64)
-    heap = [np.int64(0) for _ in range(n)]
-    for i in range(n):
-        score[i] = _initial_degree(graph, i) if by_degree else position[i]
-        if _waits(graph, i):
-            score[i] += waiting
-        heap[i] = score[i] * n + i
-    heapq.heapify(heap)
-
+def _eliminate(nodes, lists, heap, by_degree, waiting, limit):
+    n = len(nodes)
     order = np.empty(n, np.int64)
     start = np.zeros(n + 1, np.int64)
-    parents = np.empty(len(neighbour), np.int64)
+    parents = np.empty(len(lists), np.int64)
     work = 0
-    stamp = 0
     for k in range(n):
-        key = heapq.heappop(heap)
-        while score[key % n] != key // n:
-            key = heapq.heappop(heap)
-        c = key % n
-        score[c] = -1
+        left = n - k - 1
+        c = take_first(heap, left + 1, nodes)
         order[k] = c
-        parents = _form_element(graph, c, parents, start[k])
-        start[k + 1] = graph.last[c]
+        parents = _form_element(nodes, lists, c, parents, start[k])
+        start[k + 1] = nodes[c].last
 
-        joined_size = 0
-        for p in parents[start[k] : start[k + 1]]:
-            joined_size += sizes[p]
-        work += _work(sizes[c], joined_size)
+        s = nodes[c].size
+        d = _joined_size(nodes, parents, c)
+        work += s * (s * s + s * d + d * d + s + 2 * d)
         if work > limit:
             break
 
-        for p in parents[start[k] : start[k + 1]]:
-            _attach(graph, p, c)
-            stamp += 1
-            new = _degree(graph, parents, p, c, joined_size, stamp) if by_degree else position[p]
-            if _waits(graph, p):
-                new += waiting
-            if new != score[p]:
-                score[p] = new
-                heapq.heappush(heap, new * n + p)
+        for a in range(start[k], start[k + 1]):
+            p = parents[a]
+            _attach(nodes, lists, p, c)
+            if by_degree:
+                score = _degree(nodes, lists, parents, p, c, d, a)
+            else:
+                score = nodes[p].position
+            if _waits(nodes, lists, p):
+                score += waiting
+            if score != nodes[p].score:
+                nodes[p].score = score
+                settle(heap, left, nodes, p)
     return order, start, parents[: start[n]], work

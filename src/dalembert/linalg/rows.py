@@ -5,6 +5,7 @@ written with them is vectorised by construction. Everything here is for compiled
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -44,6 +45,11 @@ class _RowModel(models.PrimitiveModel):
         super().__init__(manager, front_end_type, _ROW)
 
 
+def _operation(emitter: Callable[..., Any]) -> Any:
+    """An operation for compiled code: ``emitter`` takes a typing context before its arguments, the caller does not."""
+    return intrinsic(emitter)
+
+
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, indices: list[Any]) -> Any:
     """Address of ``array[indices]`` as that of a row; rows may lie at any multiple of eight bytes."""
     view = context.make_array(array_type)(context, builder, array)
@@ -62,8 +68,8 @@ def _lane_numbers() -> Any:
     return ir.Constant(_LANES, list(range(WIDTH)))
 
 
-@intrinsic
-def load(typing_context, M, i):  # pyright: ignore
+@_operation
+def load(typing_context, M, i):
     """Row ``i`` of the block ``M``."""
     def emit(context, builder, signature, arguments):
         zero = context.get_constant(types.intp, 0)
@@ -71,8 +77,8 @@ def load(typing_context, M, i):  # pyright: ignore
     return row_type(M, types.intp), emit
 
 
-@intrinsic
-def store(typing_context, M, i, row):  # pyright: ignore
+@_operation
+def store(typing_context, M, i, row):
     """``M[i] = row``."""
     def emit(context, builder, signature, arguments):
         zero = context.get_constant(types.intp, 0)
@@ -82,8 +88,8 @@ def store(typing_context, M, i, row):  # pyright: ignore
     return types.void(M, types.intp, row), emit
 
 
-@intrinsic
-def load_vector(typing_context, v, size):  # pyright: ignore
+@_operation
+def load_vector(typing_context, v, size):
     """The first ``size`` entries of the vector ``v``; what lies beyond reads as zero, whatever it is."""
     def emit(context, builder, signature, arguments):
         zero = context.get_constant(types.intp, 0)
@@ -93,8 +99,8 @@ def load_vector(typing_context, v, size):  # pyright: ignore
     return row_type(v, types.intp), emit
 
 
-@intrinsic
-def store_vector(typing_context, v, row):  # pyright: ignore
+@_operation
+def store_vector(typing_context, v, row):
     """``v[:] = row``."""
     def emit(context, builder, signature, arguments):
         zero = context.get_constant(types.intp, 0)
@@ -104,16 +110,16 @@ def store_vector(typing_context, v, row):  # pyright: ignore
     return types.void(v, row), emit
 
 
-@intrinsic
-def zeros(typing_context):  # pyright: ignore
+@_operation
+def zeros(typing_context):
     """A row of zeros."""
     def emit(context, builder, signature, arguments):
         return ir.Constant(_ROW, None)
     return row_type(), emit
 
 
-@intrinsic
-def replace(typing_context, row, k, value):  # pyright: ignore
+@_operation
+def replace(typing_context, row, k, value):
     """``row`` with ``value`` in lane ``k``."""
     def emit(context, builder, signature, arguments):
         row, k, value = arguments
@@ -122,32 +128,32 @@ def replace(typing_context, row, k, value):  # pyright: ignore
     return row_type(row, types.intp, types.float64), emit
 
 
-@intrinsic
-def scale(typing_context, a, row):  # pyright: ignore
+@_operation
+def scale(typing_context, a, row):
     """``a * row`` for a number ``a``."""
     def emit(context, builder, signature, arguments):
         return builder.fmul(_spread(builder, arguments[0], _ROW), arguments[1], flags=_FUSED)
     return row_type(types.float64, row), emit
 
 
-@intrinsic
-def add(typing_context, a, b):  # pyright: ignore
+@_operation
+def add(typing_context, a, b):
     """``a + b`` for two rows."""
     def emit(context, builder, signature, arguments):
         return builder.fadd(*arguments, flags=_FUSED)
     return row_type(a, b), emit
 
 
-@intrinsic
-def subtract(typing_context, a, b):  # pyright: ignore
+@_operation
+def subtract(typing_context, a, b):
     """``a - b`` for two rows."""
     def emit(context, builder, signature, arguments):
         return builder.fsub(*arguments, flags=_FUSED)
     return row_type(a, b), emit
 
 
-@intrinsic
-def largest(typing_context, a, b):  # pyright: ignore
+@_operation
+def largest(typing_context, a, b):
     """``max(a, abs(b))`` in every lane, for two rows; a NaN in ``b`` is passed over."""
     def emit(context, builder, signature, arguments):
         a, b = arguments
@@ -157,8 +163,8 @@ def largest(typing_context, a, b):  # pyright: ignore
     return row_type(a, b), emit
 
 
-@intrinsic
-def times(typing_context, M, x):  # pyright: ignore
+@_operation
+def times(typing_context, M, x):
     """The product ``M x`` of a block with a vector held as a row: all WIDTH sums are folded at once."""
     def emit(context, builder, signature, arguments):
         zero = context.get_constant(types.intp, 0)

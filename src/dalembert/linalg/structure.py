@@ -16,9 +16,8 @@ from dalembert.linalg.rows import WIDTH
 from dalembert.linalg.schedule import Schedule, build_schedule
 
 
-def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
+def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> None:
     """No positions: `eliminate` picks the node of least degree as it goes."""
-    return np.empty(0, np.int64)
 
 
 # "best" tries them in this order and keeps the last of equals: minimum degree is seldom far off and bounds the others,
@@ -59,9 +58,10 @@ class Structure:
     @cached_property
     def _entries(self) -> dict[tuple[int, int], int]:
         nodes = np.arange(len(self.diagonal))
-        rows = np.repeat(nodes, np.diff(self.schedule.offset))
-        pairs = zip(rows.tolist(), self.schedule.neighbour.tolist())
-        return dict(zip(pairs, self.schedule.entry.tolist())) | dict(zip(zip(nodes, nodes), self.diagonal.tolist()))
+        rows = np.concatenate([nodes, np.repeat(nodes, np.diff(self.schedule.offset))])
+        columns = np.concatenate([nodes, self.schedule.neighbour])
+        blocks = np.concatenate([self.diagonal, self.schedule.entry])
+        return dict(zip(zip(rows.tolist(), columns.tolist()), blocks.tolist()))
 
     def block(self, i: int, j: int) -> int:
         """The block of row node ``i`` and column node ``j``; KeyError when no edge joins them."""
@@ -101,7 +101,7 @@ def analyse(
     if order != "best" and order not in _ORDERS:
         raise ModelError(f"unknown order {order!r}: choose 'best' or one of {sorted(_ORDERS)}")
 
-    least_work = np.iinfo(np.int64).max
+    least_work = int(np.iinfo(np.int64).max)
     best = None
     for name in _ORDERS if order == "best" else [order]:
         position = _ORDERS[name](mask, offset, neighbour)
@@ -111,7 +111,7 @@ def analyse(
             best = name, pivot, start, parents
     assert best is not None
     name, pivot, start, parents = best
-    return Structure(build_schedule(size, offset, neighbour, pivot, start, parents), name, int(least_work))
+    return Structure(build_schedule(size, offset, neighbour, pivot, start, parents), name, least_work)
 
 
 def _checked_sizes(sizes: Sequence[int] | np.ndarray) -> np.ndarray:

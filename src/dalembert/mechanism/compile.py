@@ -61,6 +61,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
         record["free_kind"][i] = DIRECTION_KINDS.index(name)
         record["free_axis"][i] = axis
         record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
+    record["drives"] = record["driven"].any()
     for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping)):
         record[name][: kind.freedom] = value
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-F, I = "f8", "i8"
+F, I = "f8", "i4"
 
 # Kinds of constraint rows.
 TRANSLATION, ROTATION, HELIX, DISTANCE_ROW, COMPLIANT = 0, 1, 2, 3, 4
@@ -17,41 +17,46 @@ TRANSLATION, ROTATION, HELIX, DISTANCE_ROW, COMPLIANT = 0, 1, 2, 3, 4
 DIRECTION_KINDS = ("slide", "turn", "first", "second", "ball", "distance")
 SLIDE, TURN, FIRST, SECOND, BALL, DISTANCE = range(6)
 
+
+
+def _fields(kind: str, **shapes: int | tuple[int, ...]) -> list[tuple]:
+    """Fields of one kind of number; shape 0 is a single number."""
+    return [(name, kind, shape) if shape else (name, kind) for name, shape in shapes.items()]
+
+
+# What every Newton iteration touches comes first in a record, so that it lies together in memory.
 BODY = np.dtype(
-    [(name, F, shape) if shape else (name, F) for name, shape in dict(
-        mass=0, inertia=9, inertia_inverse=9, length=0, force=3, torque=3,
-        # state at the knot: position, orientation, left limits of the momenta (world, body)
-        x=3, q=4, p=3, l=3,
-        # the knot's rotation, the iterate (velocities of the interval) and the pose it leads to
-        R=9, v=3, w=3, s=0, xn=3, qn=4, Rn=9,
-        # velocities of the last two intervals, for the first guess; force and torque at the knot; the residual
-        v_last=3, w_last=3, v_before=3, w_before=3, load=6, r=6,
-    ).items()]
-    + [("node", I), ("diagonal", I)]
+    _fields(I, node=0, diagonal=0)
+    + _fields(
+        F, mass=0, length=0, inertia=9,
+        # state at the knot: position, orientation, left limits of the momenta (world, body); force and torque there
+        x=3, q=4, p=3, l=3, load=6,
+        # the iterate (velocities of the interval) with s = sqrt(4/dt^2 - w.w), the pose it leads to, the residual
+        v=3, w=3, s=0, xn=3, qn=4, Rn=9, r=6,
+        # the knot's rotation, constant loads, velocities of the last three intervals for the first guess
+        R=9, inertia_inverse=9, force=3, torque=3, v1=3, w1=3, v2=3, w2=3, v3=3, w3=3,
+    )
 )
 
 JOINT = np.dtype(
-    [("parent", I), ("child", I), ("node", I), ("diagonal", I),
-     # indices of the blocks (row node, column node): joint/parent, joint/child and their mirror images
-     ("block_jp", I), ("block_jc", I), ("block_pj", I), ("block_cj", I),
-     ("rows", I), ("locks", I), ("free", I), ("guards", I), ("active", I),
-     ("row_kind", I, 6), ("row_direction", I, 6), ("free_kind", I, 6), ("free_axis", I, 6), ("driven", I, 6)]
-    + [(name, F, shape) if shape else (name, F) for name, shape in dict(
-        point_parent=3, point_child=3, frame_parent=9, frame_child=9,
-        row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3), pitch=0,
-        stiffness=6, rest=6, damping=6, input=6, target=6, rest_frame=9, report_frame=9,
-        # at the knot: coordinates (unwrapped), prescribed rates and accelerations of driven directions,
-        # and the gradients of the rows by parent and child
-        coordinate=6, rate=6, acceleration=6, Gp=(6, 6), Gc=(6, 6),
-        # impulses of the rows, their residuals, the compliance of the proximal method
-        mu=6, r=6, compliance=6,
-    ).items()]
+    # indices of the blocks (row node, column node): joint/parent, joint/child and their mirror images
+    _fields(I, parent=0, child=0, node=0, diagonal=0, block_jp=0, block_jc=0, block_pj=0, block_cj=0,
+            rows=0, locks=0, free=0, guards=0, active=0, drives=0, row_kind=6, row_direction=6)
+    + _fields(
+        F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3),
+        # gradients of the rows by parent and child at the knot; impulses, residuals, compliance of the proximal method
+        Gp=(6, 6), Gc=(6, 6), mu=6, r=6, compliance=6,
+        # laws along the free directions; coordinates at the knot (unwrapped); prescribed motion of driven directions
+        stiffness=6, rest=6, damping=6, input=6, target=6, coordinate=6, rate=6, acceleration=6, pitch=0,
+        # canonical axes and reporting axes in the bodies' frames, rest orientation of a ball joint's springs
+        frame_parent=9, frame_child=9, report_frame=9, rest_frame=9,
+    )
+    + _fields(I, free_kind=6, free_axis=6, driven=6)
 )
 
 COUPLING = np.dtype(
-    [("joint", I, 2), ("direction", I, 2), ("bodies", I), ("body", I, 4), ("slot", I, 4), ("node", I), ("diagonal", I),
-     ("block_cb", I, 4), ("block_bc", I, 4)]
-    + [("ratio", F), ("offset", F), ("mu", F), ("r", F), ("compliance", F), ("G", F, (4, 6))]
+    _fields(I, joint=2, direction=2, body=4, slot=4, block_cb=4, block_bc=4, bodies=0, node=0, diagonal=0)
+    + _fields(F, ratio=0, offset=0, mu=0, r=0, compliance=0, G=(4, 6))
 )
 
 

@@ -61,7 +61,7 @@ class MaximalEngine:
         self.system = build_system(self.records)
         self.saved = self.records.bodies.copy()
         self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
-        self.clock = np.zeros(2)
+        self.clock = np.zeros(3)
         self.outcome = (0, 0.0)
         self._mark_active()
         evaluate_knot(self.records)
@@ -83,8 +83,6 @@ class MaximalEngine:
         bodies["x"][:-1], bodies["q"][:-1] = position, orientation
         momentum = self.momentum_of(velocity)
         bodies["p"][:-1], bodies["l"][:-1] = momentum[:, :3], momentum[:, 3:]
-        bodies["v"][:-1] = bodies["v_last"][:-1] = velocity[:, :3]
-        bodies["w"][:-1] = bodies["w_last"][:-1] = velocity[:, 3:]
         self.clock[:] = 0.0
         self.refresh()
 

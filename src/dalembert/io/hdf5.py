@@ -1,0 +1,127 @@
+"""Trajectories in HDF5 files: what a run holds, bit for bit, in a file that appears whole or not at all.
+
+Layout, for readers in other languages: names and masses at the root, one dataset per series in the group ``series``
+(first axis: time), the kind of file, its format and the version that wrote it in the root's attributes. All
+numbers are float64 and int64; text is UTF-8.
+"""
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dalembert
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.trajectory import Trajectory
+
+KIND = "dalembert trajectory"
+#: raised when a file of the new layout cannot be read by the code of the old one
+FORMAT = 1
+
+NAMES = ("bodies", "joints", "couplings")
+NEEDED = ("time", "position", "orientation")
+
+
+def save_trajectory(trajectory: Trajectory, path: Path) -> None:
+    """Write a trajectory; a file that was there before stays as it was until the new one is complete."""
+    h5py = _h5py()
+    with _replacing(path) as temporary, h5py.File(temporary, "x") as file:
+        file.attrs.update(
+            kind=KIND, format=FORMAT, dalembert=dalembert.__version__,
+            mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
+        )
+        units = [unit for joint in trajectory.coordinate_units for unit in joint]
+        for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units)]:
+            file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
+        file["freedom"] = np.array(trajectory.freedom, dtype=np.int64)
+        file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
+        series = file.create_group("series")
+        for name, values in trajectory._values.items():
+            series[name] = values
+
+
+def load_trajectory(path: Path) -> Trajectory:
+    """Read a trajectory into memory. ModelError when the file is damaged or holds something else."""
+    h5py = _h5py()
+    with open(path, "rb"):  # a file that is missing or forbidden says so in Python's own words
+        pass
+    try:
+        with h5py.File(path, "r") as file:
+            _check_kind(file, path)
+            return _read(file)
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{path} cannot be read as a trajectory: {_reason(path, error)}") from error
+
+
+def _read(file: Any) -> Trajectory:
+    names = {name: tuple(file[name].asstr()[()]) for name in NAMES}
+    values = {name: dataset[()] for name, dataset in file["series"].items()}
+    freedom = tuple(int(n) for n in file["freedom"][()])
+    units = iter(file["coordinate_units"].asstr()[()])
+    knots = {name: len(values[name]) for name in NEEDED}
+    if len(set(knots.values())) != 1:
+        raise ValueError(f"its series differ in length: {knots}")
+    return Trajectory(
+        mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
+        freedom=freedom, coordinate_units=tuple(tuple(next(units) for _ in range(n)) for n in freedom),
+        mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
+    )
+
+
+def _check_kind(file: Any, path: Path) -> None:
+    kind, number, version = (file.attrs.get(name) for name in ("kind", "format", "dalembert"))
+    if kind != KIND:
+        found = f"it says {kind!r}" if kind is not None else f"its root holds {', '.join(sorted(file)) or 'nothing'}"
+        raise ModelError(f"{path} is an HDF5 file, but not a {KIND}: {found}")
+    if number != FORMAT:
+        raise ModelError(
+            f"{path} has format {number}, written by dalembert {version}; dalembert {dalembert.__version__} reads format {FORMAT}. "
+            "Install the version that wrote it, or a later one."
+        )
+
+
+def _reason(path: Path, error: Exception) -> str:
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start != b"\x89HDF\r\n\x1a\n":
+        return f"it is no HDF5 file (it begins with {start!r})" if start else "it is empty"
+    return f"the file is damaged or incomplete ({error})"
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A path beside ``path`` to write to; it takes the place of ``path`` at the end, or vanishes if anything goes wrong."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot save to {path}: there is no folder {target.parent}")
+    temporary = target.with_name(f".dalembert-{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _text(word: str) -> str:
+    """``word``, if a file can hold it."""
+    if "\0" in word or word != word.encode(errors="replace").decode():
+        raise ModelError(f"the name {word!r} cannot be saved: HDF5 takes neither zero characters nor half surrogates")
+    return word
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("saving and loading trajectories needs h5py: pip install dalembert[files]") from None
+    return h5py

@@ -1,0 +1,173 @@
+"""Pictures of a run over time: energies, joint coordinates, joint forces, constraint violation.
+
+Figures are made without Matplotlib's global state: they need no display, and many threads may draw at once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.trajectory import Trajectory
+
+#: "bright" of Paul Tol's colour schemes, told apart by colour-blind readers and in print
+COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
+STYLES = ("-", "--", ":", "-.")
+INK, FAINT = "#333333", "#DDDDDD"
+WIDTH, HEIGHT = 6.4, 4.4  # inches
+RESOLUTION = 200  # dots per inch of written pictures
+LONGEST_LEGEND = 18  # lines
+LONGEST_ROW = 70  # characters
+#: violations are drawn no lower than this, so that an exact zero has a place on the logarithmic axis
+LOWEST_VIOLATION = 1e-17
+
+
+def plot_trajectory(trajectory: Trajectory, what: str = "energy", *, path: str | Path | None = None, names: Sequence[str] | None = None) -> Any:
+    """Draw one of ``PLOTS`` over time and return the Matplotlib figure.
+
+    ``names``: joints to show, all by default; ``path``: also write the picture there, in the format of its ending.
+    """
+    if what not in PLOTS:
+        raise ModelError(f"cannot plot {what!r}; choose from: {', '.join(PLOTS)}")
+    figure = _figure()
+    if path is not None:
+        _check_ending(figure, Path(path))
+    PLOTS[what](figure, trajectory, _chosen(trajectory, names))
+    figure.suptitle(_literal(trajectory.mechanism), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
+    figure.axes[-1].set_xlabel("time / s", color=INK)
+    figure.align_ylabels()
+    if path is not None:
+        figure.savefig(path, dpi=RESOLUTION)
+    return figure
+
+
+def _energy(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    if joints is not None:
+        raise ModelError('names= chooses joints, and an energy belongs to the whole mechanism: leave it out for "energy"')
+    energy = trajectory.energy()
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+    _lines(above, trajectory.time, [("kinetic", energy.kinetic), ("potential", energy.potential)])
+    above.plot(trajectory.time, energy.total, color=INK, label="total")
+    below.plot(trajectory.time, energy.total - energy.total[0], color=INK)
+    _finish(above, "energy / J")
+    _finish(below, "total $-$ start / J")
+    _legend(above)
+
+
+def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    shown = trajectory.joints if joints is None else joints
+    lines: dict[str, list[tuple[str, np.ndarray]]] = {"rad": [], "m": []}
+    for name in shown:
+        units = trajectory.coordinate_units[trajectory.joints.index(name)]
+        values = trajectory.joint(name).coordinates.reshape(len(trajectory), -1)
+        for k, unit in enumerate(units):
+            lines[unit].append((name if len(units) == 1 else f"{name} [{k}]", values[:, k]))
+    panels = [(unit, drawn) for unit, drawn in lines.items() if drawn]
+    if not panels:
+        raise ModelError(f"none of these joints has a coordinate to plot: {', '.join(shown) or 'there are no joints'}")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (unit, drawn) in zip(axes, panels):
+        _lines(axis, trajectory.time, drawn)
+        _finish(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
+        _legend(axis)
+
+
+def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    series = [trajectory.joint(name) for name in (trajectory.joints if joints is None else joints)]
+    if not series:
+        raise ModelError(f"{trajectory.mechanism!r} has no joints, and so no joint forces to plot")
+    above, below = figure.subplots(2, 1, sharex=True)
+    _lines(above, trajectory.time, [(s.name, np.linalg.norm(s.force, axis=1)) for s in series])
+    _lines(below, trajectory.time, [(s.name, np.linalg.norm(s.torque, axis=1)) for s in series])
+    _finish(above, "joint force / N")
+    _finish(below, "joint torque / N m")
+    _legend(above)
+
+
+def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    axis = figure.subplots()
+    if joints is None:
+        lines = [("largest", trajectory.constraint_violation())]
+    else:
+        rows = np.abs(trajectory._get("violation")).max(axis=2, initial=0.0)
+        lines = [(name, rows[:, trajectory.joints.index(name)]) for name in joints]
+    _lines(axis, trajectory.time, [(name, np.maximum(values, LOWEST_VIOLATION)) for name, values in lines])
+    axis.set_yscale("log")
+    _finish(axis, "constraint violation / m or rad")
+    if joints is not None:
+        _legend(axis)
+
+
+PLOTS: dict[str, Callable[[Any, Trajectory, list[str] | None], None]] = {
+    "energy": _energy, "coordinates": _coordinates, "forces": _forces, "violation": _violation,
+}
+
+
+def _figure() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots need Matplotlib: pip install dalembert[plot]") from None
+    return Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+
+
+def _check_ending(figure: Any, path: Path) -> None:
+    known = figure.canvas.get_supported_filetypes()
+    if path.suffix and path.suffix[1:].lower() not in known:
+        raise ModelError(f"cannot write a picture to {path}: choose an ending from {', '.join(sorted(known))}")
+
+
+def _chosen(trajectory: Trajectory, names: Sequence[str] | None) -> list[str] | None:
+    if names is None:
+        return None
+    chosen = [names] if isinstance(names, str) else list(names)
+    unknown = [name for name in chosen if name not in trajectory.joints]
+    if unknown or not chosen:
+        found = ", ".join(repr(n) for n in unknown) or "no name"
+        raise ModelError(f"names= got {found}; the joints of {trajectory.mechanism!r} are: {', '.join(trajectory.joints)}")
+    return chosen
+
+
+def _lines(axis: Any, time: np.ndarray, lines: list[tuple[str, np.ndarray]]) -> None:
+    for k, (name, values) in enumerate(lines):
+        style = STYLES[k // len(COLOURS) % len(STYLES)]
+        axis.plot(time, values, color=COLOURS[k % len(COLOURS)], linestyle=style, label=_literal(name))
+
+
+def _finish(axis: Any, label: str) -> None:
+    """Thin lines, a quiet grid, no box; powers of ten instead of long numbers."""
+    for line in axis.lines:
+        line.set(linewidth=1.4, solid_capstyle="round", solid_joinstyle="round")
+    axis.set_ylabel(label, color=INK)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color(INK)
+    axis.grid(color=FAINT, linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.tick_params(colors=INK, labelsize=9)
+    axis.margins(x=0.01)
+    if axis.get_yscale() == "linear":
+        axis.ticklabel_format(axis="y", scilimits=(-3, 4), useMathText=True, useOffset=False)
+
+
+def _legend(axis: Any) -> None:
+    """Above the plot for a few lines, beside it for many; a legend longer than the page says how many lines it leaves out."""
+    handles, labels = axis.get_legend_handles_labels()
+    left_out = len(handles) - LONGEST_LEGEND
+    handles, labels = handles[:LONGEST_LEGEND], labels[:LONGEST_LEGEND]
+    if left_out > 0:
+        handles.append(axis.plot([], [], linestyle="")[0])
+        labels.append(f"and {left_out} more")
+    if sum(len(label) + 6 for label in labels) < LONGEST_ROW:
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(handles)}
+    else:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02)}
+    axis.legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, borderaxespad=0.2, handlelength=1.6, **place)
+
+
+def _literal(name: str) -> str:
+    """A name that Matplotlib prints as it is: no formulas, and not left out of legends for its first character."""
+    name = name.replace("$", r"\$")
+    return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
