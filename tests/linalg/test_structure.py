@@ -148,6 +148,36 @@ def test_saddle_points_of_loops_are_accurate(order, seed):
     np.testing.assert_allclose(system.solve(A @ x), x, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_regular_has_regular_pivots(seed):
+    """Random mechanisms with random loops: no order meets a singular pivot unless the whole matrix is singular."""
+    rng = np.random.default_rng(seed)
+    bodies = int(rng.integers(2, 10))
+    joints = [(0,), *random_tree(bodies, rng)]
+    joints += [tuple({int(i) for i in rng.integers(bodies, size=2)}) for _ in range(rng.integers(5))]
+    rows = rng.integers(1, 7, len(joints)).tolist()
+    for order in ORDERS:
+        system = saddle_point(bodies, joints, rows, np.random.default_rng(seed), order)
+        A = system.to_dense()
+        if np.linalg.cond(A) < 1e7:
+            x = rng.normal(size=len(A))
+            system.factor()
+            np.testing.assert_allclose(system.solve(A @ x), x, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_body_that_is_held_supports_no_further_joint(order):
+    """Two free bodies on a held one: a joint to the held body waits for the other end, whatever freedom is near."""
+    system = saddle_point(3, [(0,), (0, 1), (1, 2), (0, 2)], [6, 2, 2, 2], np.random.default_rng(0), order)
+    rank = np.argsort(system.structure.order)
+    for joint, others in ((4, [1]), (5, [1, 2]), (6, [2])):
+        assert rank[joint] > min(rank[others])
+    A = system.to_dense()
+    x = np.arange(float(len(A)))
+    system.factor()
+    np.testing.assert_allclose(system.solve(A @ x), x, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("sizes", "edges", "message"),
     [

@@ -44,8 +44,6 @@ SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 SPIN_LIMIT = 0.7
 #: cosine below which a joint counts as flipped
 FLIP = 0.3
-#: below this residual the compliance no longer pulls the impulses of redundant rows towards zero
-PROXIMAL_START = 1e-5
 #: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
 REUSE = 0.02
 
@@ -430,7 +428,8 @@ def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
             jacobian(records, blocks, dt, h)
             if factor(blocks, schedule) >= 0:
                 return SINGULAR, iterations, size
-        load_vector(records, vector, 1.0 if size > PROXIMAL_START else 0.0)
+        # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
+        load_vector(records, vector, 1.0 if iterations == 2 else 0.0)
         solve(blocks, schedule, vector)
         step = 1.0
         done = 0.0

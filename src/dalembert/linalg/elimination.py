@@ -4,10 +4,8 @@ Eliminating a node joins all its neighbours. The joined set is not written out p
 *element* named after its pivot; a pivot that touches earlier elements absorbs them. The lists only ever shrink, so the
 workspace is that of the graph plus the result (the quotient graph of minimum-degree codes).
 
-Live elements are the connected clusters of eliminated nodes, and that decides when a constraint node may go. Its own
-diagonal is zero; it gets a regular pivot from the clusters it touches, if they have unknowns left: an ordinary node
-brings its size, a constraint node uses its size up. Constraint nodes without that support wait, and go last if it
-never comes (their rows are redundant).
+Constraint nodes wait until the eliminated nodes support them (see `support`), and go last if that never happens: their
+rows are redundant. Only the members of a new element can have gained or lost support by it.
 """
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ import numpy as np
 
 from dalembert.kernel import inline, kernel
 from dalembert.linalg.heap import settle, take_first
+from dalembert.linalg.support import SUPPORT, assign_rows, build_edges, is_supported
 
 NODE = np.dtype(
     [
-        ("size", "i8"),
-        ("constraint", "b1"),
+        *SUPPORT,
         ("lists", "i8"),  # where its neighbours and its elements begin in the lists
         ("neighbours", "i8"),  # how many neighbours are left that share no element with it
         ("elements", "i8"),  # how many live elements it is a member of, the latest last
@@ -31,7 +29,6 @@ NODE = np.dtype(
         # once it is an element
         ("first", "i8"),  # its members are in the pool, from here ...
         ("last", "i8"),  # ... to here
-        ("capacity", "i8"),  # unknowns of its cluster that no constraint has used up
         ("absorbed", "b1"),
     ]
 )
@@ -57,7 +54,8 @@ def eliminate(
     nodes = np.zeros(n, NODE)
     nodes["size"] = sizes
     nodes["constraint"] = constraint
-    nodes["lists"] = offset[:-1]
+    nodes["begin"] = nodes["lists"] = offset[:-1]
+    nodes["end"] = offset[1:]
     nodes["neighbours"] = np.diff(offset)
     nodes["joined"] = nodes["counted"] = -1
     lists = np.zeros(len(neighbour), LIST)
@@ -72,7 +70,8 @@ def eliminate(
     nodes["score"] += waiting * constraint
     heap = np.argsort(nodes["score"], kind="stable")
     nodes["place"][heap] = np.arange(n)
-    return _eliminate(nodes, lists, heap, position is None, waiting, limit)
+    edges = build_edges(offset, neighbour)
+    return _eliminate(nodes, lists, edges, heap, position is None, waiting, limit)
 
 
 @inline
@@ -102,11 +101,9 @@ def _form_element(nodes, lists, c, pool, used):
     pivot = nodes[c]
     pivot.joined = c
     pivot.first = used
-    capacity = -pivot.size if pivot.constraint else pivot.size
     for a in range(pivot.lists, pivot.lists + pivot.elements):
         element = nodes[lists[a].element]
         element.absorbed = True
-        capacity += element.capacity
         pool = _room_for(pool, used, element.last - element.first)
         for b in range(element.first, element.last):
             used = _join(nodes, c, pool[b], pool, used)
@@ -114,7 +111,6 @@ def _form_element(nodes, lists, c, pool, used):
     for a in range(pivot.lists, pivot.lists + pivot.neighbours):
         used = _join(nodes, c, lists[a].neighbour, pool, used)
     pivot.last = used
-    pivot.capacity = max(capacity, 0)
     return pool
 
 
@@ -162,16 +158,6 @@ def _degree(nodes, lists, pool, p, c, joined_size, stamp):
 
 
 @inline
-def _waits(nodes, lists, p):
-    """Whether p is a constraint node that its clusters cannot support."""
-    node = nodes[p]
-    support = 0
-    for a in range(node.lists, node.lists + node.elements):
-        support += nodes[lists[a].element].capacity
-    return node.constraint and support < node.size
-
-
-@inline
 def _joined_size(nodes, pool, c):
     """Numbers in the members of element c."""
     joined_size = 0
@@ -180,17 +166,29 @@ def _joined_size(nodes, pool, c):
     return joined_size
 
 
+@inline
+def _mark_eliminated(nodes, edges, queue, c):
+    """Pivot c is eliminated: it brings its unknowns, or its rows use up those of others."""
+    nodes[c].eliminated = True
+    if nodes[c].constraint:
+        assign_rows(nodes, edges, queue, c)
+    else:
+        nodes[c].free = nodes[c].size
+
+
 @kernel
-def _eliminate(nodes, lists, heap, by_degree, waiting, limit):
+def _eliminate(nodes, lists, edges, heap, by_degree, waiting, limit):
     n = len(nodes)
     order = np.empty(n, np.int64)
     start = np.zeros(n + 1, np.int64)
     parents = np.empty(len(lists), np.int64)
+    queue = np.empty(n, np.int64)
     work = 0
     for k in range(n):
         left = n - k - 1
         c = take_first(heap, left + 1, nodes)
         order[k] = c
+        _mark_eliminated(nodes, edges, queue, c)
         parents = _form_element(nodes, lists, c, parents, start[k])
         start[k + 1] = nodes[c].last
 
@@ -207,7 +205,7 @@ def _eliminate(nodes, lists, heap, by_degree, waiting, limit):
                 score = _degree(nodes, lists, parents, p, c, d, a)
             else:
                 score = nodes[p].position
-            if _waits(nodes, lists, p):
+            if nodes[p].constraint and not is_supported(nodes, edges, queue, p):
                 score += waiting
             if score != nodes[p].score:
                 nodes[p].score = score

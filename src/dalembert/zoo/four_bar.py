@@ -34,10 +34,8 @@ def four_bar_chain(
     mechanism = Mechanism(f"chain of {segments} four-bar segments", gravity=gravity)
     before = mechanism.world
     for k in range(segments):
-        left = np.array([2.0 * k * length * cos(half_angle), 0.0, 0.0])
-        rise = length * np.array([0.0, 0.0, sin(half_angle)])
-        middle, right = left + (length * cos(half_angle), 0, 0), left + (2.0 * length * cos(half_angle), 0, 0)
-        top, bottom = middle + rise, middle - rise
+        run, rise = length * np.array([cos(half_angle), 0.0, 0.0]), length * np.array([0.0, 0.0, sin(half_angle)])
+        left, top, bottom, right = 2 * k * run, (2 * k + 1) * run + rise, (2 * k + 1) * run - rise, (2 * k + 2) * run
 
         def link(name: str, start: np.ndarray, end: np.ndarray, number: int = k + 1):
             return rod_between(mechanism, f"{number} {name}", start, end, mass=mass, radius=radius)
@@ -65,7 +63,7 @@ def n_four_bar(n: int = 2, *, rate: float = 1.0, length: float = 1.0, mass: floa
     hinge = Revolute(axis="z")
     mechanism = Mechanism("double four-bar" if n == 2 else f"{n} four-bars", gravity=(0.0, -gravity, 0.0))
     foot = [np.array([i * length, 0.0, 0.0]) for i in range(n + 1)]
-    head = [point + (0.0, length, 0.0) for point in foot]
+    head = [np.array([i * length, length, 0.0]) for i in range(n + 1)]
     cranks = [slender_rod_between(mechanism, f"crank {i}", foot[i], head[i], mass=mass) for i in range(n + 1)]
     couplers = [slender_rod_between(mechanism, f"coupler {i}", head[i], head[i + 1], mass=mass) for i in range(n)]
     for i, crank in enumerate(cranks):

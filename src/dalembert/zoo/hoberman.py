@@ -42,7 +42,7 @@ def hubs() -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Rod:
-    """A rod to be built: the wedge's bisector, the tangent towards its outer end, and the great circle's normal."""
+    """Where a rod lies: the bisector of its wedge and the tangent towards its outer end."""
 
     bisector: np.ndarray
     tangent: np.ndarray

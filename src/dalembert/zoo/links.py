@@ -32,13 +32,13 @@ def rod_between(mechanism: Mechanism, name: str, start: ArrayLike, end: ArrayLik
 
 
 def slender_rod_between(mechanism: Mechanism, name: str, start: ArrayLike, end: ArrayLike, *, mass: float) -> Body:
-    """A uniform rod with m L^2/12 across exactly, along its body's x axis, and a millionth of it about its axis.
+    """A uniform rod with m L^2/12 across exactly, along its body's x axis, and the axial inertia of a cylinder of L/20 radius.
 
-    A rod without thickness has no inertia about itself; the millionth only matters to motions that spin it.
+    A rod without thickness has no inertia about itself; what it is given instead only matters to motions that spin it.
     """
     start, end, length = _span(name, start, end)
-    across = mass * length**2 / 12.0
-    inertia = np.diag([1e-6 * across, across, across])
+    across, along = mass * length**2 / 12.0, 0.5 * mass * (0.05 * length) ** 2
+    inertia = np.diag([along, across, across])
     return mechanism.body(name, mass=mass, inertia=inertia, position=0.5 * (start + end), orientation=turn_from_x((end - start) / length))
 
 

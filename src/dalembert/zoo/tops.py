@@ -40,6 +40,6 @@ def spinning_top(*, spin: float = 120.0, tilt: float = pi / 9, precession: float
     axis = np.array([sin(tilt), 0.0, cos(tilt)])
     top = mechanism.body("top", shape, position=height * axis, orientation=turn_about("y", tilt))
     mechanism.joint("tip", Spherical(), mechanism.world, top)
-    turning = precession * np.array([-sin(tilt), 0.0, cos(tilt)])  # the vertical in body axes
-    mechanism.start("top", linear=np.cross((0.0, 0.0, precession), height * axis), angular=turning + (0.0, 0.0, spin))
+    turning = np.array([-precession * sin(tilt), 0.0, precession * cos(tilt) + spin])  # the vertical is (-sin, 0, cos) in body axes
+    mechanism.start("top", linear=np.cross((0.0, 0.0, precession), height * axis), angular=turning)
     return mechanism

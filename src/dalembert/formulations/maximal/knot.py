@@ -5,7 +5,7 @@ Velocities and accelerations that satisfy the joints solve one linear system on 
 """
 from __future__ import annotations
 
-from math import pi
+from math import exp, log, pi
 
 import numpy as np
 
@@ -422,16 +422,19 @@ def accelerate(records, blocks, schedule, vector, velocity, impulse, coupling_im
 
 @kernel
 def set_compliance(records, relative_compliance):
-    """Give every row the same tiny compliance: a fraction of the mean of G M^-1 G^T. Needs ``evaluate_knot`` before."""
+    """Give every row the same tiny compliance: a fraction of the geometric mean of G M^-1 G^T over the rows.
+
+    The same for all rows, so that impulses of redundant rows come out least in norm. Needs ``evaluate_knot`` before.
+    """
     bodies, joints, couplings, _ = records
     total = 0.0
     count = 0
     for i in range(joints.shape[0]):
         joint = joints[i]
         for k in range(joint.locks):
-            total += row_scale(load3(joint.Gc[k]), load3(joint.Gp[k, 3:]), load3(joint.Gc[k, 3:]), bodies[joint.parent], bodies[joint.child])
+            total += log(row_scale(load3(joint.Gc[k]), load3(joint.Gp[k, 3:]), load3(joint.Gc[k, 3:]), bodies[joint.parent], bodies[joint.child]))
             count += 1
-    mean = total / count if count > 0 else 1.0
+    mean = exp(total / count) if count > 0 else 1.0
     for i in range(joints.shape[0]):
         for k in range(joints[i].rows):
             joints[i].compliance[k] = relative_compliance * mean

@@ -8,8 +8,8 @@ import numpy as np
 from dalembert.linalg import Structure, analyse
 from dalembert.mechanism.records import Records
 
-#: compliance of the proximal method, relative to the mean of G M^-1 G^T over the rows
-COMPLIANCE = 1e-8
+#: compliance of the proximal method, relative to the geometric mean of G M^-1 G^T over the rows
+COMPLIANCE = 1e-9
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,155 @@
+"""Every mechanism of the zoo builds, closes, starts with consistent velocities and runs; counts are as published."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert import zoo
+
+# name: (maker, dt, bodies, joints, rows, rank of the rows)
+ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
+    "pendulum": (zoo.pendulum, 0.01, 1, 1, 5, 5),
+    "pendulum of 5 links": (lambda: zoo.pendulum(5), 0.01, 5, 5, 25, 25),
+    "spherical pendulum of 3 links": (lambda: zoo.pendulum(3, "spherical"), 0.01, 3, 3, 9, 9),
+    "double_pendulum": (zoo.double_pendulum, 0.01, 2, 2, 10, 10),
+    "simple_pendulum": (zoo.simple_pendulum, 0.01, 1, 1, 1, 1),
+    "conical_pendulum": (zoo.conical_pendulum, 0.01, 1, 1, 1, 1),
+    "mass_spring": (zoo.mass_spring, 0.01, 1, 1, 5, 5),
+    "damped_oscillator": (zoo.damped_oscillator, 0.01, 1, 1, 5, 5),
+    "free_body": (zoo.free_body, 0.01, 1, 0, 0, 0),
+    "t_handle": (zoo.t_handle, 0.01, 1, 0, 0, 0),
+    "heavy_top": (zoo.heavy_top, 0.001, 1, 1, 3, 3),
+    "spinning_top": (zoo.spinning_top, 0.001, 1, 1, 3, 3),
+    "three_link_loop": (zoo.three_link_loop, 0.01, 3, 4, 20, 17),
+    "four_bar_chain": (zoo.four_bar_chain, 0.01, 12, 15, 75, 66),
+    "four_bar_chain of 16": (lambda: zoo.four_bar_chain(16), 0.01, 64, 80, 400, 352),
+    "n_four_bar of 1": (lambda: zoo.n_four_bar(1), 0.01, 3, 4, 20, 17),
+    "double_four_bar": (zoo.double_four_bar, 0.01, 5, 7, 35, 29),
+    "n_four_bar of 5": (lambda: zoo.n_four_bar(5), 0.01, 11, 16, 80, 65),
+    "slider_crank": (zoo.slider_crank, 0.001, 3, 4, 20, 17),
+    "andrews_squeezer": (zoo.andrews_squeezer, 1e-5, 7, 11, 50, 41),
+    "bricard": (zoo.bricard, 0.01, 5, 6, 30, 29),
+    "door": (lambda: zoo.door(rate=1.0), 0.01, 1, 2, 10, 5),
+    "door on balls": (lambda: zoo.door("spherical", rate=1.0), 0.01, 1, 2, 6, 5),
+    "hoberman_sphere": (lambda: zoo.hoberman_sphere(spin=2.0, opening_rate=1.0), 0.01, 240, 420, 1980, 1433),
+}
+
+
+def constraint_matrix(mechanism: da.Mechanism) -> np.ndarray:
+    """(rows, 6 bodies): the gradients of all constraint rows at the start."""
+    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    engine.refresh()
+    count = len(mechanism.bodies)
+    rows = []
+    for joint in engine.records.joints:
+        for k in range(int(joint["locks"])):
+            row = np.zeros((count + 1, 6))
+            row[joint["parent"]] += joint["Gp"][k]
+            row[joint["child"]] += joint["Gc"][k]
+            rows.append(row[:count].ravel())
+    return np.array(rows).reshape(-1, 6 * count)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_builds_closes_and_runs(name: str) -> None:
+    make, dt, bodies, joints, rows, rank = ZOO[name]
+    mechanism = make()
+    sim = da.Simulation(mechanism, da.Variational(dt=dt))
+    assert (len(mechanism.bodies), len(mechanism.joints)) == (bodies, joints)
+    G = constraint_matrix(mechanism)
+    assert len(G) == rows
+    squares = np.linalg.eigvalsh(G.T @ G)  # of the singular values
+    assert np.count_nonzero(squares > 1e-9 * squares[-1]) == rank
+    velocity = np.concatenate([sim.velocity, sim.angular_velocity], axis=1)
+    assert np.abs(G @ velocity.ravel()).max(initial=0.0) < 1e-10 * (1.0 + np.abs(velocity).max())
+    trajectory = sim.run(20 * dt)
+    assert len(trajectory) == 21
+    assert np.all(trajectory.substeps[1:] == 1)
+    assert trajectory.constraint_violation()[0] < 1e-10
+    assert trajectory.constraint_violation().max() < 1e-9
+    assert np.isfinite(trajectory.energy().total).all()
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_starts_as_its_velocities_say(name: str) -> None:
+    """Velocities given to ``start`` satisfy the joints by themselves: nothing is changed to make them consistent."""
+    mechanism = ZOO[name][0]()
+    sim = da.Simulation(mechanism, da.Variational(dt=ZOO[name][1]))
+    for body, (linear, angular) in mechanism.initial_velocities.items():
+        index = mechanism[body].index
+        if linear is not None:
+            np.testing.assert_allclose(sim.velocity[index], linear, atol=1e-9)
+        if angular is not None:
+            np.testing.assert_allclose(sim.angular_velocity[index], angular, atol=1e-9)
+
+
+def test_everything_exported_is_tested() -> None:
+    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar")}
+    assert makers <= set(ZOO)
+
+
+def test_pendulum_is_the_chain_of_unit_rods() -> None:
+    chain = zoo.pendulum(3)
+    r = 0.05
+    for k, body in enumerate(chain.bodies):
+        np.testing.assert_allclose(body.inertia, np.diag([0.5 * r * r, (3 * r * r + 1) / 12, (3 * r * r + 1) / 12]), rtol=1e-15)
+        np.testing.assert_allclose(body.position, (k + 0.5, 0, 0))
+        np.testing.assert_array_equal(body.orientation, (1, 0, 0, 0))
+
+
+@pytest.mark.parametrize("make", [lambda: zoo.pendulum(0), lambda: zoo.pendulum(1, "ball"), lambda: zoo.four_bar_chain(1.5),  # type: ignore[arg-type]
+                                  lambda: zoo.slider_crank(crank=1.0), lambda: zoo.door("glue"), lambda: zoo.hoberman_sphere(opening=0.0),
+                                  lambda: zoo.three_link_loop(span=3.0)])
+def test_impossible_parameters_are_named(make: Callable[[], da.Mechanism]) -> None:
+    with pytest.raises(da.ModelError):
+        make()
+
+
+def test_slider_follows_the_crank() -> None:
+    r, l, angle = 0.15, 0.45, 0.5
+    trajectory = da.Simulation(zoo.slider_crank(crank=r, rod=l, angle=angle), da.Variational(dt=1e-3)).run(0.5)
+    turn = angle + trajectory.joint("bearing").coordinates
+    assert turn[-1] > 2 * np.pi
+    x = trajectory.position[:, trajectory.body("slider"), 0]
+    np.testing.assert_allclose(x, r * np.cos(turn) + np.sqrt(l**2 - (r * np.sin(turn)) ** 2), atol=1e-9)
+
+
+def test_spinning_top_precesses_steadily_at_the_right_rate() -> None:
+    """m g h = I3 spin Omega - (I1 - I3) cos(tilt) Omega^2 with I1 about the tip: the top neither rises nor falls."""
+    spin, tilt = 120.0, 0.35
+    top = zoo.spinning_top(tilt=tilt).bodies[0]
+    height = float(np.linalg.norm(top.position))
+    along, across = top.inertia[2, 2], top.inertia[0, 0] + top.mass * height**2
+    slow = np.roots([(across - along) * np.cos(tilt), -along * spin, top.mass * 9.81 * height]).min()
+    trajectory = da.Simulation(zoo.spinning_top(spin=spin, tilt=tilt, precession=slow), da.Variational(dt=1e-4)).run(0.5)
+    angle = np.unwrap(np.arctan2(trajectory.position[:, 0, 1], trajectory.position[:, 0, 0]))
+    assert np.ptp(trajectory.position[:, 0, 2]) < 1e-4 * height
+    assert angle[-1] / 0.5 == pytest.approx(slow, rel=1e-4)
+
+
+def test_hoberman_inertias() -> None:
+    inertia = zoo.hoberman_inertia(0.7)
+    assert inertia.internal == pytest.approx(0.81011152227, abs=1e-11)
+    assert inertia.rotational == pytest.approx(0.75688964720, abs=1e-11)
+    step = 1e-6
+    ahead, back = zoo.hoberman_inertia(0.7 + step), zoo.hoberman_inertia(0.7 - step)
+    assert inertia.internal_slope == pytest.approx((ahead.internal - back.internal) / (2 * step), rel=1e-8)
+    assert inertia.rotational_slope == pytest.approx((ahead.rotational - back.rotational) / (2 * step), rel=1e-8)
+
+
+def test_hoberman_kinetic_energy_is_that_of_the_formula() -> None:
+    sim = da.Simulation(zoo.hoberman_sphere(spin=2.0, opening_rate=1.5), da.Variational(dt=0.01))
+    inertia = zoo.hoberman_inertia(0.7)
+    assert sim.energy() == pytest.approx(0.5 * (inertia.internal * 1.5**2 + inertia.rotational * 2.0**2), rel=1e-9)
+
+
+def test_hoberman_opens_and_closes_as_its_one_coordinate_says() -> None:
+    setting = dict(opening=0.7, spin=2.0, opening_rate=1.0)
+    trajectory = da.Simulation(zoo.hoberman_sphere(**setting), da.Variational(dt=0.01)).run(0.5)
+    opening = zoo.hoberman_opening(trajectory.position)
+    exact = zoo.hoberman_exact(trajectory.time, **setting)
+    assert np.ptp(exact) > 0.12
+    np.testing.assert_allclose(opening, exact, atol=3e-5)
