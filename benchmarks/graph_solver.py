@@ -1,6 +1,7 @@
 """The graph solver against NumPy's dense solver and SciPy's SuperLU on the graphs of Variational, figure 9.
 
 Ladder, net and crystal have 6 x 6 blocks. All solvers run on one thread, in turns, and count their best of many times.
+(The thread limit works only if this is imported before NumPy, or with OPENBLAS_NUM_THREADS=1 from the start.)
 """
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Theo Jansen's walking leg, its crank turned at a given angle over time: the motor's torque, and the foot's path.
+"""Theo Jansen's walking leg: a motor turns the crank by a given angle over time, three loops lead the foot along.
 
-Ten bars, two of them pairs that form rigid triangles, one motor. Writes out/walking_leg.png and out/walking_leg_forces.png.
+Reads the motor's torque and draws the motion: out/walking_leg.png.
 """
 from math import pi
 from pathlib import Path
@@ -10,70 +10,91 @@ from matplotlib.figure import Figure
 
 import dalembert as da
 
-# Jansen's "holy numbers" in cm; points by intersecting circles around points that are known already
-HOLY = dict(a=38.0, b=41.5, c=39.3, d=40.1, e=55.8, f=39.4, g=36.7, h=65.7, i=49.0, j=50.0, k=61.9, l=7.8, m=15.0)
-L = {name: 0.01 * length for name, length in HOLY.items()}
+PERIOD = 2.0  # s per turn of the crank
 
 
 def meet(p: np.ndarray, r: float, q: np.ndarray, s: float) -> np.ndarray:
-    """The point at distance r from p and s from q, to the left on the way from p to q."""
+    """The point at distance r from p and s from q, on the left on the way from p to q."""
     d = float(np.linalg.norm(q - p))
     x = (d * d + r * r - s * s) / (2 * d)
-    along, across = (q - p) / d, np.array([-(q - p)[1], (q - p)[0]]) / d
-    return p + x * along + np.sqrt(r * r - x * x) * across
+    along = (q - p) / d
+    return p + x * along + np.sqrt(r * r - x * x) * np.array([-along[1], along[0]])
 
 
-P: dict[str, np.ndarray] = {"crank": np.zeros(2), "frame": np.array([-L["a"], -L["l"]])}
-P["pin"] = np.array([L["m"], 0.0])
-P["top"] = meet(P["frame"], L["b"], P["pin"], L["j"])
-P["back"] = meet(P["frame"], L["d"], P["top"], L["e"])
-P["low"] = meet(P["pin"], L["k"], P["frame"], L["c"])
-P["knee"] = meet(P["low"], L["g"], P["back"], L["f"])
-P["foot"] = meet(P["low"], L["i"], P["knee"], L["h"])
-AT = {name: np.array([0.0, y, z]) for name, (y, z) in P.items()}
+# Jansen's "holy numbers", in metres: where the hinges are at the start, in the y-z plane
+P = {"crank": np.zeros(2), "frame": np.array([-0.380, -0.078]), "pin": np.array([0.150, 0.0])}
+P["top"] = meet(P["frame"], 0.415, P["pin"], 0.500)
+P["back"] = meet(P["frame"], 0.401, P["top"], 0.558)
+P["low"] = meet(P["pin"], 0.619, P["frame"], 0.393)
+P["knee"] = meet(P["low"], 0.367, P["back"], 0.394)
+P["foot"] = meet(P["low"], 0.490, P["knee"], 0.657)
+AT = {name: np.array([0.0, *yz]) for name, yz in P.items()}
+
+BODIES = {
+    "crank arm": ["crank", "pin"], "upper rod": ["pin", "top"], "lower rod": ["pin", "low"], "swing": ["frame", "low"],
+    "back rod": ["back", "knee"], "shoulder": ["frame", "top", "back"], "shin": ["low", "knee", "foot"],
+}
+HINGES = [
+    ("crank arm", "upper rod", "pin"), ("crank arm", "lower rod", "pin"), ("world", "swing", "frame"),
+    ("world", "shoulder", "frame"), ("upper rod", "shoulder", "top"), ("lower rod", "swing", "low"),
+    ("swing", "shin", "low"), ("shoulder", "back rod", "back"), ("back rod", "shin", "knee"),
+]
 
 leg = da.Mechanism("walking leg")
-BARS: dict[str, tuple[str, ...]] = {
-    "crank arm": ("crank", "pin"), "upper rod": ("pin", "top"), "lower rod": ("pin", "low"), "shoulder": ("frame", "top", "back"),
-    "swing": ("frame", "low"), "back rod": ("back", "knee"), "shin": ("low", "knee", "foot"),
-}
+for name, points in BODIES.items():
+    sides = [(AT[a], AT[b]) for a, b in zip(points, points[1:] + points[:1] if len(points) > 2 else points[1:])]
+    lengths = [float(np.linalg.norm(b - a)) for a, b in sides]
+    rods = [(da.Rod(length=l, radius=0.01, mass=l, axis=b - a), (a + b) / 2) for l, (a, b) in zip(lengths, sides)]
+    shape = da.Composite(parts=rods)
+    leg.body(name, shape, position=shape.center_of_mass)
+leg.joint("motor", da.Revolute(axis="x", drive="position"), leg.world, "crank arm", at=AT["crank"])
+for parent, child, point in HINGES:
+    leg.joint(f"{parent} - {child}", da.Revolute(axis="x"), parent, child, at=AT[point])
 
 
-def rod(start: np.ndarray, end: np.ndarray) -> tuple[da.Rod, np.ndarray]:
-    length = float(np.linalg.norm(end - start))
-    return da.Rod(length=length, radius=0.01, mass=length, axis=end - start), (start + end) / 2
+def crank_angle(t: float) -> float:
+    """From rest to a steady turn within half a second, in rad."""
+    return 2 * pi / PERIOD * (t * t if t < 0.5 else t - 0.25)
 
 
-bodies = {}
-for name, corners in BARS.items():
-    pairs = [(AT[corners[i]], AT[corners[i - 1]]) for i in range(len(corners))][: 1 if len(corners) == 2 else 3]
-    shape = da.Composite(parts=[rod(*pair) for pair in pairs])
-    bodies[name] = leg.body(name, shape, position=shape.center_of_mass)
-
-leg.joint("motor", da.Revolute(axis="x", drive="position"), leg.world, bodies["crank arm"], at=AT["crank"])
-for name, parent, child, point in [
-    ("pin to top", "crank arm", "upper rod", "pin"), ("pin to low", "crank arm", "lower rod", "pin"),
-    ("frame to shoulder", "world", "shoulder", "frame"), ("frame to swing", "world", "swing", "frame"), ("top", "upper rod", "shoulder", "top"),
-    ("low to swing", "lower rod", "swing", "low"), ("back", "shoulder", "back rod", "back"), ("knee", "back rod", "shin", "knee"), ("low to shin", "swing", "shin", "low"),
-]:
-    leg.joint(name, da.Revolute(axis="x"), parent, child, at=AT[point])
-
-PERIOD = 2.0  # s per turn
 simulation = da.Simulation(leg, da.Variational(dt=PERIOD / 400))
-
-
-def angle(t: float) -> float:
-    """Of the crank: from rest to a steady turn within half a second."""
-    rise = 0.5
-    return 2 * pi / PERIOD * (t * t / (2 * rise) if t < rise else t - rise / 2)
-
-
-simulation.set_target("motor", angle)
+simulation.set_target("motor", crank_angle)
 trajectory = simulation.run(2 * PERIOD)
 motor = trajectory.joint("motor")
-print(np.unique(trajectory.substeps), trajectory.constraint_violation().max())
+paths = {(b, p): trajectory.point(b, AT[p] - leg[b].position)[:, 1:] for b, points in BODIES.items() for p in points}
+last_turn = np.arange(len(trajectory) - 401, len(trajectory))
 
-# what the motor puts in is what the leg has gained
+
+def draw() -> Figure:
+    """The leg at some moments of the last turn with the path of its foot; the torque over the crank's angle."""
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    for moment in [*last_turn[:-40:40], last_turn[-5]]:
+        shade = 1.0 if moment == last_turn[-5] else 0.14
+        for name, points in BODIES.items():
+            colour = "#EE6677" if name == "crank arm" else "#4477AA"
+            corners = np.array([paths[name, point][moment] for point in points])
+            left.fill(*corners.T, facecolor=(colour, 0.25 * shade), edgecolor=(colour, shade), linewidth=1.8, joinstyle="round")
+            left.plot(*corners.T, "o", color="white", markeredgecolor=colour, markersize=3.5, alpha=shade)
+    left.plot(*paths["shin", "foot"][last_turn].T, color="#228833", linewidth=2.0)
+    left.plot(*np.array([P["crank"], P["frame"]]).T, "^", color="#333333", markersize=9, zorder=0)
+    left.set(aspect="equal", xlabel="y / m", ylabel="z / m")
+    turned = motor.coordinates[last_turn] - 2 * pi
+    right.plot(np.degrees(turned), motor.actuation[last_turn], color="#EE6677", linewidth=1.8)
+    right.set(xlabel="crank angle / degrees", ylabel="motor torque / N m")
+    right.grid(color="#DDDDDD", linewidth=0.6)
+    for axis in (left, right):
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+Path("out").mkdir(exist_ok=True)
+draw().savefig("out/walking_leg.png", dpi=200)
+
 energy = trajectory.energy().total
 work = np.trapezoid(motor.actuation * motor.rates, trajectory.time)
-print(work, energy[-1]-energy[0], np.ptp(energy))
+print(f"motor torque from {motor.actuation.min():.2f} to {motor.actuation.max():.2f} N m")
+print(f"work of the motor {work:.4f} J, energy gained {energy[-1] - energy[0]:.4f} J")
+print(f"largest constraint violation {trajectory.constraint_violation().max():.1e} m or rad")
+if not abs(work - (energy[-1] - energy[0])) < 1e-3 * np.ptp(energy):
+    raise SystemExit("the motor's work is not the energy gained")

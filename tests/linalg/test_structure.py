@@ -181,7 +181,7 @@ def test_a_body_that_is_held_supports_no_further_joint(order):
 @pytest.mark.parametrize(
     ("sizes", "edges", "message"),
     [
-        ([3, WIDTH + 1], [(0, 1)], f"size {WIDTH + 1}"),
+        ([3, WIDTH + 1], [(0, 1)], f"size {WIDTH + 1}: at most {WIDTH}"),
         ([3, 0], [(0, 1)], "size 0"),
         ([3, 3], [(0, 2)], "leaves the graph"),
         ([3, 3], [(0, 0)], "joins a node to itself"),

@@ -166,8 +166,10 @@ def test_proximal_method_agrees_on_a_regular_system():
         (dict(sizes=[2, 3], edges=[(-1, 0)]), r"edge \(-1, 0\) leaves the graph"),
         (dict(sizes=[2, 3], edges=[(1, 1)]), "joins a node to itself"),
         (dict(sizes=[2, 30], edges=[(1, 1)]), "joins a node to itself"),
-        (dict(sizes=[2, 3], edges=[(0, 1)], constraint=[True]), "1 constraint flags for 2 nodes"),
-        (dict(sizes=[2, 3], edges=[(0, 1)], names=["a"]), "1 names"),
+        (dict(sizes=[2, 3], edges=[(0, 1)], constraint=[True]), "constraint mask"),
+        (dict(sizes=[2, 3], edges=[(0, 1)], names=["a"]), "1 names are given for 2 nodes"),
+        (dict(sizes=[2.5, 3], edges=[(0, 1)]), "sizes are of type float64"),
+        (dict(sizes=[2, 3], edges=[(0.0, 1.0)]), "edges are of type float64"),
         (dict(sizes=[2, 3], edges=[(0, 1)], order="alphabetical"), "unknown order 'alphabetical'"),
     ],
 )
@@ -176,11 +178,27 @@ def test_bad_graphs_are_refused(arguments, message):
         GraphSystem(**arguments)
 
 
+def test_solving_needs_a_factorisation():
+    system = GraphSystem([2, 3], [(0, 1)])
+    for i in (0, 1):
+        system.set(i, i, np.eye(system.sizes[i]))
+    with pytest.raises(ModelError, match="not factored"):
+        system.solve(np.ones(5))
+    system.factor()
+    np.testing.assert_array_equal(system.solve(np.ones(5)), np.ones(5))
+    system.solve_proximal(np.ones(5))
+    with pytest.raises(ModelError, match="not factored"):
+        system.solve_transposed(np.ones(5))
+
+
 def test_bad_blocks_and_vectors_are_refused():
     system = GraphSystem([2, 3, 1], [(0, 1)], names=["a", "b", "c"])
     with pytest.raises(ModelError, match=r"should be \(2, 3\)"):
         system.set(0, 1, np.eye(2))
     with pytest.raises(ModelError, match=r"no edge joins .*'a'.*'c'"):
         system.set(0, 2, np.ones((2, 1)))
+    for i in range(3):
+        system.set(i, i, np.eye(system.sizes[i]))
+    system.factor()
     with pytest.raises(ModelError, match=r"should be \(6,\)"):
         system.solve(np.ones(5))

@@ -1,7 +1,6 @@
 """The symbolic analysis of a graph, and what it gives: storage, block numbers and a schedule."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +11,7 @@ from dalembert.errors import ModelError
 from dalembert.linalg.blocks import BLOCK, VECTOR, aligned_zeros
 from dalembert.linalg.depth_first import depth_first, stacked
 from dalembert.linalg.elimination import eliminate
+from dalembert.linalg.graph import adjacency, checked_constraint, checked_edges, checked_sizes
 from dalembert.linalg.rows import WIDTH
 from dalembert.linalg.schedule import Schedule, build_schedule
 
@@ -25,7 +25,7 @@ def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.nd
 _ORDERS = {"minimum_degree": _minimum_degree, "stacked": stacked, "depth_first": depth_first}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Structure:
     """A graph of blocks with an order of elimination. Any number of systems may share it, in any number of threads."""
 
@@ -53,6 +53,7 @@ class Structure:
 
     @property
     def block_count(self) -> int:
+        """Number of blocks in the matrix and its factors together."""
         return len(self.schedule.pivot) + 2 * len(self.schedule.parent)
 
     @cached_property
@@ -86,18 +87,17 @@ class Structure:
         return pattern
 
 
-def analyse(
-    sizes: Sequence[int] | np.ndarray, edges: ArrayLike, constraint: ArrayLike | None = None, order: str = "best"
-) -> Structure:
+def analyse(sizes: ArrayLike, edges: ArrayLike, constraint: ArrayLike | None = None, order: str = "best") -> Structure:
     """Analyse a graph of blocks.
 
-    sizes: numbers per node, from 1 to WIDTH. edges: (E, 2) pairs of nodes; either way round, duplicates do no harm.
-    constraint: (n,) true for nodes whose diagonal block is zero or nearly so; they are eliminated when their neighbours
-    support them. order: "minimum_degree", "depth_first", "stacked", or "best", the one with the least work.
+    sizes: numbers per node, from 1 to WIDTH (GraphSystem splits larger nodes). edges: (E, 2) pairs of nodes, either way
+    round; duplicates do no harm. constraint: (n,) true for nodes whose diagonal block is zero or nearly so; they are
+    eliminated when their neighbours support them. order: "minimum_degree", "depth_first", "stacked", or "best", the one
+    of them with the least work.
     """
-    size = _checked_sizes(sizes)
-    offset, neighbour = _adjacency(len(size), edges)
-    mask = _checked_constraint(constraint, len(size))
+    size = checked_sizes(sizes, WIDTH)
+    offset, neighbour = adjacency(len(size), checked_edges(len(size), edges))
+    mask = checked_constraint(len(size), constraint)
     if order != "best" and order not in _ORDERS:
         raise ModelError(f"unknown order {order!r}: choose 'best' or one of {sorted(_ORDERS)}")
 
@@ -112,36 +112,3 @@ def analyse(
     assert best is not None
     name, pivot, start, parents = best
     return Structure(build_schedule(size, offset, neighbour, pivot, start, parents), name, least_work)
-
-
-def _checked_sizes(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
-    size = np.array(sizes, np.int64).reshape(-1)
-    for node in np.flatnonzero((size < 1) | (size > WIDTH)):
-        raise ModelError(f"node {node} has size {size[node]}: sizes go from 1 to {WIDTH} (GraphSystem splits larger ones)")
-    return size
-
-
-def _checked_constraint(constraint: ArrayLike | None, n: int) -> np.ndarray:
-    if constraint is None:
-        return np.zeros(n, bool)
-    mask = np.array(constraint, bool)
-    if mask.shape != (n,):
-        raise ModelError(f"the constraint mask has shape {mask.shape}: one entry for each of the {n} nodes is needed")
-    return mask
-
-
-def _adjacency(n: int, edges: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The edges as lists of neighbours, both ways and without duplicates: ``offset`` (n + 1,) and ``neighbour``."""
-    pairs = np.array(edges, np.int64)
-    if pairs.size == 0:
-        pairs = pairs.reshape(0, 2)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ModelError(f"the edges have shape {pairs.shape}: pairs of nodes, (E, 2), are needed")
-    for i, j in pairs[((pairs < 0) | (pairs >= n)).any(axis=1)]:
-        raise ModelError(f"edge ({i}, {j}) leaves the graph: its nodes are 0 to {n - 1}")
-    for i, j in pairs[pairs[:, 0] == pairs[:, 1]]:
-        raise ModelError(f"edge ({i}, {j}) joins a node to itself: diagonal blocks are always there")
-    both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
-    offset = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(both[:, 0], minlength=n), out=offset[1:])
-    return offset, both[:, 1].copy()

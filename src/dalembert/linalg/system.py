@@ -1,13 +1,14 @@
 """One system of equations over a graph, for use from plain Python: nodes of any size, flat vectors, named errors."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import DalembertError, ModelError, SingularBlockError
+from dalembert.linalg.graph import checked_constraint, checked_edges, checked_sizes
 from dalembert.linalg.numeric import clear, factor, multiply, solve, solve_transposed
 from dalembert.linalg.rows import WIDTH
 from dalembert.linalg.structure import analyse
@@ -33,33 +34,30 @@ class GraphSystem:
 
     def __init__(
         self,
-        sizes: Sequence[int] | np.ndarray,
+        sizes: ArrayLike,
         edges: ArrayLike,
         constraint: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         order: str = "best",
     ) -> None:
-        self.sizes = np.array(sizes, np.int64).reshape(-1)
-        for node in np.flatnonzero(self.sizes < 1):
-            raise ModelError(f"node {node} has size {self.sizes[node]}: at least 1 is needed")
-        pairs = np.array(edges, np.int64).reshape(-1, 2)
-        for i, j in pairs[((pairs < 0) | (pairs >= len(self.sizes))).any(axis=1)]:
-            raise ModelError(f"edge ({i}, {j}) leaves the graph: its nodes are 0 to {len(self.sizes) - 1}")
-        self._names = [f"{i}" for i in range(len(self.sizes))] if names is None else [f"{i} ({x!r})" for i, x in enumerate(names)]
-        mask = np.zeros(len(self.sizes), bool) if constraint is None else np.array(constraint, bool)
-        if not len(self._names) == len(mask) == len(self.sizes):
-            raise ModelError(f"{len(self._names)} names and {len(mask)} constraint flags for {len(self.sizes)} nodes")
+        self.sizes = checked_sizes(sizes)
+        n = len(self.sizes)
+        pairs = checked_edges(n, edges)
+        mask = checked_constraint(n, constraint)
+        self._names = [str(i) for i in range(n)] if names is None else [f"{i} ({name!r})" for i, name in enumerate(names)]
+        if len(self._names) != n:
+            raise ModelError(f"{len(self._names)} names are given for {n} nodes")
 
         counts = -(-self.sizes // WIDTH)
-        self._owner = np.repeat(np.arange(len(self.sizes)), counts)
+        self._owner = np.repeat(np.arange(n), counts)
         first_part = np.cumsum(counts) - counts
         self._parts = [range(f, f + c) for f, c in zip(first_part.tolist(), counts.tolist())]
-        part_sizes = np.concatenate([[len(s) for s in np.array_split(np.arange(n), c)] for n, c in zip(self.sizes, counts)])
+        part_sizes = np.array([len(part) for m, c in zip(self.sizes, counts) for part in np.array_split(np.arange(m), c)])
         part_edges = [e for parts in self._parts for e in combinations(parts, 2)]
         part_edges += [e for i, j in pairs.tolist() for e in product(self._parts[i], self._parts[j])]
 
-        self.structure = analyse(part_sizes, part_edges, mask[self._owner], order)
         self._constraint = mask[self._owner]
+        self.structure = analyse(part_sizes, part_edges, self._constraint, order)
         self._size = int(self.sizes.sum())
         self._lanes = np.arange(WIDTH) < part_sizes[:, None]
         self._flat_start = np.concatenate([[0], np.cumsum(part_sizes)])
@@ -67,6 +65,7 @@ class GraphSystem:
         self._factors = self.structure.new_blocks()
         self._vector = self.structure.new_vector()
         self._product = self.structure.new_vector()
+        self._is_factored = False
 
     def set(self, i: int, j: int, matrix: ArrayLike) -> None:
         """Set the block of row node ``i`` and column node ``j``, (sizes[i], sizes[j])."""
@@ -83,18 +82,17 @@ class GraphSystem:
     def factor(self) -> None:
         """Factor the matrix as it is now set. SingularBlockError names the node whose pivot block has no inverse."""
         self._factor(0.0)
+        self._is_factored = True
 
     def solve(self, b: ArrayLike) -> np.ndarray:
         """The solution x of A x = b, (n,), with the matrix last factored."""
-        self._write(b)
-        solve(self._factors, self.structure.schedule, self._vector)
-        return self._vector["v"][self._lanes]
+        self._check_factored()
+        return self._substitute(solve, b)
 
     def solve_transposed(self, b: ArrayLike) -> np.ndarray:
         """The solution x of A^T x = b, (n,), with the matrix last factored."""
-        self._write(b)
-        solve_transposed(self._factors, self.structure.schedule, self._vector)
-        return self._vector["v"][self._lanes]
+        self._check_factored()
+        return self._substitute(solve_transposed, b)
 
     def solve_proximal(
         self, b: ArrayLike, *, compliance: float = 1e-8, tolerance: float = 1e-10, max_iterations: int = 50
@@ -104,14 +102,14 @@ class GraphSystem:
         The proximal method of multipliers: factor A - E, with ``compliance`` in E on the diagonal of the constraint
         nodes, and repeat x += (A - E)^-1 (b - A x) until the residual's largest entry is below ``tolerance`` times that
         of b. Minus is right for [[M, G^T], [G, 0]] with M positive; for [[M, -G^T], [G, 0]] give a negative compliance.
-        InconsistentSystemError when ``max_iterations`` are not enough.
+        InconsistentSystemError when ``max_iterations`` are not enough. What `factor` had factored is lost.
         """
         b = np.asarray(b, float)
         self._factor(compliance)
         x = np.zeros(self._size)
         residual = b
         for _ in range(max_iterations):
-            x = x + self.solve(residual)
+            x = x + self._substitute(solve, residual)
             residual = b - self._times(x)
             if np.max(np.abs(residual), initial=0.0) <= tolerance * np.max(np.abs(b), initial=0.0):
                 return x
@@ -145,6 +143,7 @@ class GraphSystem:
             raise ModelError(f"no edge joins nodes {self._names[i]} and {self._names[j]}") from None
 
     def _factor(self, compliance: float) -> None:
+        self._is_factored = False
         np.copyto(self._factors, self._matrix)
         schedule = self.structure.schedule
         for part in np.flatnonzero(self._constraint) if compliance else ():
@@ -158,6 +157,15 @@ class GraphSystem:
                 f"the pivot block of node {self._names[node]} is singular or not finite: look for numbers that are not "
                 "finite and for redundant rows (solve_proximal takes those)", node,
             )
+
+    def _check_factored(self) -> None:
+        if not self._is_factored:
+            raise ModelError("the matrix is not factored: call factor() after setting its blocks")
+
+    def _substitute(self, kernel: Callable[..., None], b: ArrayLike) -> np.ndarray:
+        self._write(b)
+        kernel(self._factors, self.structure.schedule, self._vector)
+        return self._vector["v"][self._lanes]
 
     def _write(self, b: ArrayLike) -> None:
         values = np.asarray(b, float)

@@ -55,7 +55,7 @@ class Joint:
         turning = {drive[i] for i, (kind, _) in enumerate(self.directions) if kind == "ball"}
         if "position" in turning and turning != {"position"}:
             raise ModelError(f"{type(self).__name__}: a position drive of a free rotation drives all three of its directions")
-        if count == 0 and self.drive is not None:
+        if count == 0 and self.drive not in (None, ()):
             raise ModelError(f"{type(self).__name__}: there is no free direction to drive")
         object.__setattr__(self, "drive", drive)
         object.__setattr__(self, "_basis", self._axes())
