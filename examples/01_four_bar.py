@@ -9,7 +9,7 @@ import numpy as np
 
 import dalembert as da
 
-A, B, C, D = np.array([[0, 0, 0], [0, -0.1, 0.3], [0, 0.7, 0.6], [0, 0.8, 0]])
+A, B, C, D = np.array([[0, 0, 0], [0, -0.1, -0.3], [0, 0.6, -0.6], [0, 0.8, 0]])
 
 linkage = da.Mechanism("four-bar linkage")
 
@@ -28,7 +28,7 @@ linkage.joint("D", da.Revolute(axis="x"), linkage.world, rocker, at=D)
 
 def swing() -> da.Trajectory:
     simulation = da.Simulation(linkage, da.Variational(dt=0.01))
-    simulation.set_joint("A", 0.0, rate=-6.0)
+    simulation.set_joint("A", 0.0, rate=3.0)
     return simulation.run(10.0)
 
 

@@ -59,7 +59,7 @@ def crank_angle(t: float) -> float:
 
 simulation = da.Simulation(leg, da.Variational(dt=PERIOD / 400))
 simulation.set_target("motor", crank_angle)
-trajectory = simulation.run(2 * PERIOD)
+trajectory = simulation.run(2 * PERIOD + 0.25)  # two turns
 motor = trajectory.joint("motor")
 paths = {(b, p): trajectory.point(b, AT[p] - leg[b].position)[:, 1:] for b, points in BODIES.items() for p in points}
 last_turn = np.arange(len(trajectory) - 401, len(trajectory))
@@ -69,8 +69,8 @@ def draw() -> Figure:
     """The leg at some moments of the last turn with the path of its foot; the torque over the crank's angle."""
     figure = Figure(figsize=(9.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    for moment in [*last_turn[:-40:40], last_turn[-5]]:
-        shade = 1.0 if moment == last_turn[-5] else 0.14
+    for moment in [*last_turn[:-40:40], last_turn[-45]]:
+        shade = 1.0 if moment == last_turn[-45] else 0.14
         for name, points in BODIES.items():
             colour = "#EE6677" if name == "crank arm" else "#4477AA"
             corners = np.array([paths[name, point][moment] for point in points])
@@ -79,9 +79,9 @@ def draw() -> Figure:
     left.plot(*paths["shin", "foot"][last_turn].T, color="#228833", linewidth=2.0)
     left.plot(*np.array([P["crank"], P["frame"]]).T, "^", color="#333333", markersize=9, zorder=0)
     left.set(aspect="equal", xlabel="y / m", ylabel="z / m")
-    turned = motor.coordinates[last_turn] - 2 * pi
-    right.plot(np.degrees(turned), motor.actuation[last_turn], color="#EE6677", linewidth=1.8)
-    right.set(xlabel="crank angle / degrees", ylabel="motor torque / N m")
+    turned = np.degrees(motor.coordinates[last_turn] - 2 * pi)
+    right.plot(turned, motor.actuation[last_turn], color="#EE6677", linewidth=1.8)
+    right.set(xlabel="crank angle / degrees", ylabel="motor torque / N m", xticks=range(0, 361, 60))
     right.grid(color="#DDDDDD", linewidth=0.6)
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)

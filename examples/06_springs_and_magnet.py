@@ -1,6 +1,7 @@
 """A plate hangs on four springs above a magnet that pushes it away, and comes to rest where all forces balance.
 
-The springs join two points; the magnet is a potential energy written as a Python function. Writes out/plate_energy.png.
+The springs join two points, the air is a free joint that only damps, the magnet is a potential energy written as a
+Python function. Writes out/plate_energy.png.
 """
 from pathlib import Path
 
@@ -8,14 +9,15 @@ import numpy as np
 
 import dalembert as da
 
-MASS, STRENGTH = 2.0, 0.02  # kg, J m^3
+MASS, STRENGTH = 2.0, 0.25  # kg, J m^3
 MAGNET = np.array([0.1, 0.0, -0.6])
 
 frame = da.Mechanism("plate on springs")
 plate = frame.body("plate", da.Box(size=(0.6, 0.4, 0.02), mass=MASS))
 corners = {f"spring {i}": np.array([x, y, 0.0]) for i, (x, y) in enumerate([(0.3, 0.2), (-0.3, 0.2), (-0.3, -0.2), (0.3, -0.2)])}
 for name, corner in corners.items():
-    frame.spring(name, frame.world, plate, at=(1.5 * corner + [0, 0, 0.5], corner), stiffness=60.0, damping=2.0, length=0.4)
+    frame.spring(name, frame.world, plate, at=(1.5 * corner + [0, 0, 0.5], corner), stiffness=60.0, length=0.4)
+frame.joint("air", da.Free(damping=(4.0, 4.0, 4.0, 0.1, 0.1, 0.1)), frame.world, plate)  # N s/m and N m s/rad
 
 
 def repulsion(position: np.ndarray, orientation: np.ndarray) -> float:
