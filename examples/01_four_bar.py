@@ -16,7 +16,7 @@ linkage = da.Mechanism("four-bar linkage")
 
 def link(name: str, start: np.ndarray, end: np.ndarray):
     length = float(np.linalg.norm(end - start))
-    return linkage.body(name, da.Rod(length=length, radius=0.02, mass=2.0 * length, axis=end - start), position=(start + end) / 2)
+    return linkage.body(name, da.Rod(length=length, radius=0.02, mass=2.0 * length, axis=tuple(end - start)), position=(start + end) / 2)
 
 
 crank, coupler, rocker = link("crank", A, B), link("coupler", B, C), link("rocker", C, D)

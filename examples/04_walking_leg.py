@@ -44,7 +44,7 @@ leg = da.Mechanism("walking leg")
 for name, points in BODIES.items():
     sides = [(AT[a], AT[b]) for a, b in zip(points, points[1:] + points[:1] if len(points) > 2 else points[1:])]
     lengths = [float(np.linalg.norm(b - a)) for a, b in sides]
-    rods = [(da.Rod(length=l, radius=0.01, mass=l, axis=b - a), (a + b) / 2) for l, (a, b) in zip(lengths, sides)]
+    rods = [(da.Rod(length=l, radius=0.01, mass=l, axis=tuple(b - a)), (a + b) / 2) for l, (a, b) in zip(lengths, sides)]
     shape = da.Composite(parts=rods)
     leg.body(name, shape, position=shape.center_of_mass)
 leg.joint("motor", da.Revolute(axis="x", drive="position"), leg.world, "crank arm", at=AT["crank"])

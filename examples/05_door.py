@@ -25,7 +25,7 @@ forces = {name: trajectory.joint(name).force for name in hinges}
 for name, force in forces.items():
     print(f"{name:7}carries {force[-1, 2]:7.2f} N of the weight and pulls the door inward with {-(force * outward).sum(axis=1)[-1]:8.2f} N")
 
-total = sum(forces.values())
+total = np.sum(list(forces.values()), axis=0)
 centripetal = MASS * RATE**2 * WIDTH / 2
 weight_error = np.abs(total[:, 2] - MASS * 9.81).max()
 pull_error = np.abs(-(total * outward).sum(axis=1) - centripetal).max()

@@ -22,7 +22,7 @@ frame.joint("air", da.Free(damping=(4.0, 4.0, 4.0, 0.1, 0.1, 0.1)), frame.world,
 
 def repulsion(position: np.ndarray, orientation: np.ndarray) -> float:
     """Energy of the plate's centre in the field of the magnet, in J."""
-    return STRENGTH / np.linalg.norm(position - MAGNET) ** 3
+    return STRENGTH / float(np.linalg.norm(position - MAGNET)) ** 3
 
 
 frame.potential("magnet", plate, repulsion)
@@ -33,7 +33,7 @@ trajectory = simulation.run(20.0)
 
 offset = trajectory.position[-1, 0] - MAGNET
 push = 3 * STRENGTH * offset / np.linalg.norm(offset) ** 5
-springs = sum(trajectory.joint(name).force[-1] for name in corners)
+springs = np.sum([trajectory.joint(name).force[-1] for name in corners], axis=0)
 balance = springs + push + [0, 0, -9.81 * MASS]
 speed = np.abs(trajectory.velocity[-1, 0]).max()
 print(f"at rest at {np.round(trajectory.position[-1, 0], 4)} m, speed {speed:.1e} m/s")

@@ -91,3 +91,8 @@ def kernel(function: F) -> F:
 def inline(function: F) -> F:
     """Compile ``function`` as a small helper that disappears into its callers."""
     return _declare(function, {**OPTIONS, "forceinline": True})
+
+
+def merged(function: F) -> F:
+    """Make ``function`` part of each caller's source: for large functions with one caller, which then compile once."""
+    return _declare(function, {**OPTIONS, "inline": "always"})

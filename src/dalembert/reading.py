@@ -6,14 +6,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.maximal.series import force_series, pose_series, velocity_series
+from dalembert.formulations.maximal.series import motion_series, new_motion, pose_series
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.trajectory import Trajectory
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential"})
-VELOCITY = frozenset({"velocity", "angular_velocity", "rate", "row_force", "coupling_force"})
-FORCE = frozenset({"force", "torque", "actuation"})
+MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "row_force", "coupling_force"})
 
 
 class Reader:
@@ -24,7 +23,6 @@ class Reader:
         self.recording, self.inputs, self.start = recording, inputs, start
         self._engine: MaximalEngine | None = None
         self._pose: dict[str, np.ndarray] | None = None
-        self._velocity: dict[str, np.ndarray] | None = None
 
     @property
     def engine(self) -> MaximalEngine:
@@ -51,43 +49,30 @@ class Reader:
             self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential)
         return self._pose
 
-    def velocity(self) -> Mapping[str, np.ndarray]:
-        """Knot velocities, joint rates, and row forces with the start and the end filled in."""
-        if self._velocity is None:
-            coordinate = self.pose()["coordinate"]
-            engine = self.engine
-            system = engine.system
-            prescribed, acceleration = self._prescribed(coordinate)
-            velocity = np.zeros((self.knots, engine.sizes[0] + 1, 6))
-            velocity_series(
-                engine.records, system.blocks, system.structure.schedule, system.vector, self.recording, self.inputs,
-                engine.base_load, prescribed, acceleration, velocity,
-            )
-            rate = engine.rate_series(self.recording, velocity)
-            self._velocity = dict(
-                velocity=velocity[:, :-1, :3], angular_velocity=velocity[:, :-1, 3:], rate=rate,
-                row_force=self.recording.row_force, coupling_force=self.recording.coupling_force,
-            )
-        return self._velocity
+    def motion(self) -> Mapping[str, np.ndarray]:
+        """Knot velocities, joint rates, and the forces that the joints transmit."""
+        coordinate = self.pose()["coordinate"]
+        engine = self.engine
+        system, motion = engine.system, new_motion(self.knots, *engine.sizes[:2])
+        motion_series(
+            engine.records, system.blocks, system.structure.schedule, system.vector, engine.compliance,
+            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion,
+        )
+        return dict(
+            velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
+            force=motion.force, torque=motion.torque, actuation=motion.actuation,
+            row_force=self.recording.row_force, coupling_force=self.recording.coupling_force,
+        )
 
-    def _prescribed(self, coordinate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rates and accelerations of the driven directions, by differences of their coordinates."""
-        rate, acceleration = np.zeros_like(coordinate), np.zeros_like(coordinate)
+    def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
+        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
+        rate, acceleration = prescribed = np.zeros((2, *coordinate.shape))
         driven = self.engine.records.joints["driven"].astype(bool)
         if driven.any() and self.knots > 3:
             dt = self.formulation.dt
             rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
             acceleration[:, driven] = np.gradient(rate[:, driven], dt, axis=0, edge_order=2)
-        return rate, acceleration
-
-    def force(self) -> Mapping[str, np.ndarray]:
-        """Forces and torques that the joints transmit."""
-        self.velocity()
-        engine = self.engine
-        joints = engine.sizes[1]
-        force, torque, actuation = (np.zeros((self.knots, joints, n)) for n in (3, 3, 6))
-        force_series(engine.records, self.recording, self.inputs, engine.base_load, force, torque, actuation)
-        return dict(force=force, torque=torque, actuation=actuation)
+        return prescribed
 
 
 def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
@@ -100,7 +85,8 @@ def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: R
     return Trajectory(
         mechanism=mechanism.name, formulation=type(formulation).__name__,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
-        couplings=tuple(c.name for c in mechanism.couplings), freedom=tuple(j.type.freedom for j in mechanism.joints),
+        couplings=tuple(c.name for c in mechanism.couplings),
+        coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        _values=values, _providers=((POSE, reader.pose), (VELOCITY, reader.velocity), (FORCE, reader.force)),
+        _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
     )

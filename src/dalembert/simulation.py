@@ -13,6 +13,7 @@ from dalembert.controls import InputTables, Target, read_control
 from dalembert.errors import ModelError
 from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
 from dalembert.formulations.maximal.engine import Recording, new_recording
+from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
@@ -46,7 +47,7 @@ class Simulation:
         self._held: dict[str, np.ndarray] = {}
         self._targets: dict[str, Target] = {}
         self._last_inputs: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
-        self._velocity: np.ndarray | None = None
+        self._motion: Motion | None = None
         self._carried = np.zeros((len(mechanism.bodies), 6))
         wishes = {n: v for n, (v, _) in mechanism.initial_joints.items() if v is not None}
         self._place({n: self._coordinates_of(n, v) for n, v in wishes.items()})
@@ -88,7 +89,7 @@ class Simulation:
     def rates(self, joint: str) -> np.ndarray:
         """Rates (freedom,) of a joint's coordinates; for a free rotation, the relative angular velocity in the parent's axes."""
         element = self._joint(joint)
-        return self._engine.joint_rates(element.index, self._knot_velocity())
+        return self._read().rate[0, element.index, : element.type.freedom].copy()
 
     def energy(self) -> float:
         """Kinetic plus potential energy at the knot, in J."""
@@ -96,11 +97,14 @@ class Simulation:
         kinetic = 0.5 * float(np.sum(self._engine.momentum_of(u) * u))
         return kinetic + self._engine.potential_energy()
 
-    def _knot_velocity(self) -> np.ndarray:
-        if self._velocity is None:
+    def _read(self) -> Motion:
+        if self._motion is None:
             self._engine.set_inputs(*self._last_inputs)
-            self._velocity = self._engine.knot_velocity()
-        return self._velocity
+            self._motion, _ = self._engine.read_knot()
+        return self._motion
+
+    def _knot_velocity(self) -> np.ndarray:
+        return self._read().velocity[0, :-1]
 
     def _joint(self, name: str) -> JointElement:
         element = self.mechanism[name]
@@ -200,7 +204,7 @@ class Simulation:
             records.joints["rate"][self._joint(name).index, : rate.size] = rate
         velocity = settle_velocities(self.mechanism, records, wished, held, self._rates)
         self._engine.start(self.position, self.orientation, velocity)
-        self._velocity = velocity
+        self._motion = None
 
     def _carry(self, wished: np.ndarray, held: np.ndarray) -> None:
         """Let bodies below a held one, or below a joint with a rate, move along with it as if all other joints were locked."""
@@ -268,7 +272,7 @@ class Simulation:
                 spent = clock.perf_counter() - tick
                 done += solved
                 self.time = start_time + done * self.formulation.dt
-                self._velocity, self._last_inputs = None, tables.at(max(done - 1, 0))
+                self._motion, self._last_inputs = None, tables.at(max(done - 1, 0))
                 if solved < count:
                     raise engine.failure(self.time)
                 bar.update(done)

@@ -59,7 +59,7 @@ class Trajectory:
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
     couplings: tuple[str, ...]
-    freedom: tuple[int, ...]
+    coordinate_units: tuple[tuple[str, ...], ...]
     mass: np.ndarray
     inertia: np.ndarray
     _values: dict[str, np.ndarray]
@@ -77,6 +77,11 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def freedom(self) -> tuple[int, ...]:
+        """Number of coordinates of each joint."""
+        return tuple(len(units) for units in self.coordinate_units)
 
     @property
     def time(self) -> np.ndarray:
@@ -125,7 +130,7 @@ class Trajectory:
     def joint(self, name: str) -> JointSeries:
         """Coordinates and forces of a joint by name."""
         i = self._index("joint", self.joints, name)
-        free = self.freedom[i]
+        free = len(self.coordinate_units[i])
 
         def of(key: str) -> np.ndarray:
             values = self._get(key)[:, i, :free]
@@ -136,8 +141,7 @@ class Trajectory:
     def coupling_force(self, name: str) -> np.ndarray:
         """(N,) what a gear exerts along the first joint's coordinate, in N or N m."""
         i = self._index("gear", self.couplings, name)
-        self._get("velocity")
-        return self._values["coupling_force"][:, i]
+        return self._get("coupling_force")[:, i]
 
     def energy(self) -> EnergySeries:
         """Kinetic and potential energy at the knots."""

@@ -7,7 +7,7 @@ from pairs import TYPES, moved, pair, tangent, with_laws
 
 import dalembert as da
 from dalembert.formulations import variational_step as kernels
-from dalembert.formulations.maximal.knot import evaluate_knot, violations
+from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts
 
 JOINTS = pytest.mark.parametrize("joint", TYPES.values(), ids=TYPES.keys())
 
@@ -19,7 +19,7 @@ def test_every_joint_of_the_table_is_here():
 def open_rows(engine) -> np.ndarray:
     values = np.zeros((len(engine.records.joints), 6))
     evaluate_knot(engine.records)
-    violations(engine.records, values)
+    open_amounts(engine.records, values, np.zeros(0))
     return values
 
 
@@ -72,7 +72,7 @@ def test_accelerations_keep_every_row_closed(joint):
     sim = moved(joint, 3)
     engine = sim._engine
     velocity = np.hstack([sim.velocity, sim.angular_velocity])
-    engine.knot_forces(velocity)
+    engine.read_knot()
     acceleration = engine.system.vector["v"][:2, :6].copy()
     x, q = sim.position, sim.orientation
     opened = []
@@ -91,7 +91,7 @@ def newton_matrix(engine, dt: float, h: float) -> np.ndarray:
     sizes = np.array([6] * engine.sizes[0] + [int(j["rows"]) for j in engine.records.joints if j["rows"]] + [1] * engine.sizes[2])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     kernels.residual(engine.records, dt, h)
-    kernels.jacobian(engine.records, blocks, dt, h)
+    kernels.jacobian(engine.records, blocks, dt, h, 0.0)
     A = np.zeros((offsets[-1], offsets[-1]))
     for i in range(len(sizes)):
         for j in range(len(sizes)):
@@ -125,7 +125,7 @@ def check_newton_matrix(sim: da.Simulation) -> None:
     engine.refresh()
     kernels.first_guess(engine.records, 0)
     system = engine.system
-    outcome, *_ = kernels.newton(engine.records, system.blocks, system.structure.schedule, system.vector, dt, h, 1e-11, 30)
+    outcome, *_ = kernels.newton(engine.records, system.blocks, system.structure.schedule, system.vector, dt, h, engine.compliance, 1e-11, 30)
     assert outcome == kernels.SOLVED
     A = newton_matrix(engine, dt, h)
     for column, view in enumerate(unknowns(engine)):

@@ -51,7 +51,7 @@ class VariationalEngine(MaximalEngine):
         options, system = self.options, self.system
         outcome, done, iterations, size = run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.saved, self.clock, self.base_load,
-            recording, inputs, first, count, options.dt, options.tolerance, options.max_iterations, options.max_halvings,
+            recording, inputs, first, count, options.dt, self.compliance, options.tolerance, options.max_iterations, options.max_halvings,
         )
         self.outcome = (int(outcome), float(size))
         return int(done)

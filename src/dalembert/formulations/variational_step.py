@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
-from dalembert.kernel import inline, kernel
+from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
 
 from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
@@ -44,6 +44,8 @@ SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 SPIN_LIMIT = 0.7
 #: cosine below which a joint counts as flipped
 FLIP = 0.3
+#: compliances to try, relative to the engine's: poses near a singular one ask for less or more. The answer is the same.
+COMPLIANCES = (1.0, 1e-2, 1e2)
 #: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
 REUSE = 0.02
 
@@ -250,8 +252,8 @@ def damper_row(target, k, G, body, weight, dt):
 
 
 @kernel
-def jacobian(records, blocks, dt, h):
-    """Write the blocks of the Newton matrix at the iterate."""
+def jacobian(records, blocks, dt, h, compliance):
+    """Write the blocks of the Newton matrix at the iterate; ``compliance`` is the diagonal of the constraint rows."""
     bodies, joints, couplings, _ = records
     world = bodies.shape[0] - 1
     for i in range(world):
@@ -281,7 +283,7 @@ def jacobian(records, blocks, dt, h):
         for k in range(rows):
             for c in range(rows):
                 S[k, c] = 0.0
-            S[k, k] = joint.compliance[k]
+            S[k, k] = compliance
         grounded = joint.parent == world
         wc = load3(child.w)
         JC = blocks[joint.block_jc].M
@@ -308,13 +310,13 @@ def jacobian(records, blocks, dt, h):
                 for c in range(6):
                     PJ[c, k] = -joint.Gp[k, c]
     for i in range(couplings.shape[0]):
-        coupling_jacobian(bodies, joints, couplings[i], blocks, dt)
+        coupling_jacobian(bodies, joints, couplings[i], blocks, dt, compliance)
 
 
 @kernel
-def coupling_jacobian(bodies, joints, coupling, blocks, dt):
+def coupling_jacobian(bodies, joints, coupling, blocks, dt, compliance):
     """Blocks of one coupling."""
-    blocks[coupling.diagonal].M[0, 0] = coupling.compliance
+    blocks[coupling.diagonal].M[0, 0] = compliance
     for slot in range(coupling.bodies):
         row = blocks[coupling.block_cb[slot]].M
         for c in range(6):
@@ -337,6 +339,16 @@ def coupling_jacobian(bodies, joints, coupling, blocks, dt):
 
 
 @kernel
+def clear_impulses(records):
+    """Start Newton without impulses: what redundant rows then get is least in norm, whatever came before."""
+    for i in range(records.joints.shape[0]):
+        for k in range(6):
+            records.joints[i].mu[k] = 0.0
+    for i in range(records.couplings.shape[0]):
+        records.couplings[i].mu = 0.0
+
+
+@kernel
 def load_vector(records, vector, pull):
     """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
     bodies, joints, couplings, _ = records
@@ -349,12 +361,12 @@ def load_vector(records, vector, pull):
         if joint.rows > 0:
             b = vector[joint.node].v
             for k in range(joint.locks):
-                b[k] = joint.r[k] + pull * joint.compliance[k] * joint.mu[k]
+                b[k] = joint.r[k] + pull * joint.mu[k]
             for k in range(joint.locks, joint.rows):
                 b[k] = joint.r[k]
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
-        vector[coupling.node].v[0] = coupling.r + pull * coupling.compliance * coupling.mu
+        vector[coupling.node].v[0] = coupling.r + pull * coupling.mu
 
 
 @kernel
@@ -405,8 +417,8 @@ def rounding_floor(records, dt):
     return 2e-15 * size
 
 
-@kernel
-def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
+@merged
+def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
     """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
 
     A factor is used again as long as every iteration shrinks the residual fast.
@@ -425,11 +437,11 @@ def newton(records, blocks, schedule, vector, dt, h, tolerance, max_iterations):
         iterations += 1
         if not fresh:
             clear(blocks, schedule)
-            jacobian(records, blocks, dt, h)
+            jacobian(records, blocks, dt, h, compliance)
             if factor(blocks, schedule) >= 0:
                 return SINGULAR, iterations, size
         # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
-        load_vector(records, vector, 1.0 if iterations == 2 else 0.0)
+        load_vector(records, vector, compliance if iterations == 2 else 0.0)
         solve(blocks, schedule, vector)
         step = 1.0
         done = 0.0
@@ -489,8 +501,8 @@ def accept(records, dt):
         store3(body.w1, w)
 
 
-@kernel
-def step(records, blocks, schedule, vector, clock, dt, tolerance, max_iterations):
+@merged
+def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, max_iterations):
     """One interval of length ``dt``; the state and the clock change only if it is solved.
 
     ``clock``: [length of the interval before (zero at a start), intervals of that length behind, order of the guess].
@@ -502,8 +514,17 @@ def step(records, blocks, schedule, vector, clock, dt, tolerance, max_iterations
             aim(joints[i])
     before = clock[0]
     history = clock[1] if before == dt else 0.0
-    first_guess(records, clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0))
-    outcome, iterations, size = newton(records, blocks, schedule, vector, dt, 0.5 * (before + dt), tolerance, max_iterations)
+    order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
+    outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+    for softness in COMPLIANCES:
+        first_guess(records, order)
+        clear_impulses(records)
+        outcome, spent, size = newton(
+            records, blocks, schedule, vector, dt, 0.5 * (before + dt), softness * compliance, tolerance, max_iterations
+        )
+        iterations += spent
+        if outcome == SOLVED or compliance == 0.0:
+            break
     if outcome == SOLVED:
         if spins_too_fast(records, dt):
             return TOO_FAST, iterations, size
@@ -533,8 +554,8 @@ def copy_state(source, target):
         store4(b.q, load4(a.q))
 
 
-@kernel
-def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, tolerance, max_iterations, max_halvings):
+@merged
+def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, compliance, tolerance, max_iterations, max_halvings):
     """Advance by ``dt``, in one step or, where that has no solution, in 2, 4, ... substeps.
 
     ``clock`` as in ``step``. ``saved``: bodies to restore after a failed try.
@@ -558,7 +579,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
                         a = targets[0, i, k]
                         joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
             before = clock[0]
-            outcome, spent, size = step(records, blocks, schedule, vector, clock, small, tolerance, max_iterations)
+            outcome, spent, size = step(records, blocks, schedule, vector, clock, small, compliance, tolerance, max_iterations)
             iterations += spent
             if outcome != SOLVED:
                 break
@@ -589,7 +610,7 @@ def record(records, recording, knot, step_before):
 
 
 @kernel
-def run_steps(records, blocks, schedule, vector, saved, clock, base_load, recording, inputs, first, count, dt, tolerance, max_iterations, max_halvings):
+def run_steps(records, blocks, schedule, vector, saved, clock, base_load, recording, inputs, first, count, dt, compliance, tolerance, max_iterations, max_halvings):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
 
     Returns (outcome, steps done, iterations, residual of the last try).
@@ -601,7 +622,7 @@ def run_steps(records, blocks, schedule, vector, saved, clock, base_load, record
         apply_inputs(records, base_load, inputs, index)
         outcome, parts, iterations, size = advance(
             records, blocks, schedule, vector, saved, inputs.target[index : index + 2], recording.row_force[knot],
-            recording.coupling_force[knot], clock, dt, tolerance, max_iterations, max_halvings,
+            recording.coupling_force[knot], clock, dt, compliance, tolerance, max_iterations, max_halvings,
         )
         total += iterations
         if outcome != SOLVED:

@@ -1,8 +1,8 @@
 """Trajectories in HDF5 files: what a run holds, bit for bit, in a file that appears whole or not at all.
 
-Layout, for readers in other languages: names and masses at the root, one dataset per series in the group ``series``
-(first axis: time), the kind of file, its format and the version that wrote it in the root's attributes. All
-numbers are float64 and int64; text is UTF-8.
+Layout, for readers in other languages: names, masses and units at the root (the units of all joints in one list,
+``freedom`` of them for each joint), one dataset per series in the group ``series`` (first axis: time), the kind of file,
+its format and the version that wrote it in the root's attributes. Numbers are float64 and int64; text is UTF-8.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
         units = [unit for joint in trajectory.coordinate_units for unit in joint]
         for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units)]:
             file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
-        file["freedom"] = np.array(trajectory.freedom, dtype=np.int64)
+        file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
         file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
         series = file.create_group("series")
         for name, values in trajectory._values.items():
@@ -63,15 +63,13 @@ def load_trajectory(path: Path) -> Trajectory:
 def _read(file: Any) -> Trajectory:
     names = {name: tuple(file[name].asstr()[()]) for name in NAMES}
     values = {name: dataset[()] for name, dataset in file["series"].items()}
-    freedom = tuple(int(n) for n in file["freedom"][()])
-    units = iter(file["coordinate_units"].asstr()[()])
+    units = np.split(file["coordinate_units"].asstr()[()], np.cumsum(file["freedom"][()])[:-1]) if names["joints"] else []
     knots = {name: len(values[name]) for name in NEEDED}
     if len(set(knots.values())) != 1:
         raise ValueError(f"its series differ in length: {knots}")
     return Trajectory(
         mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
-        freedom=freedom, coordinate_units=tuple(tuple(next(units) for _ in range(n)) for n in freedom),
-        mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
+        coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
     )
 
 

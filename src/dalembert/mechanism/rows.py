@@ -282,15 +282,3 @@ def spring_energy(joint, E):
             stretch = joint.coordinate[i] - joint.rest[i]
             energy += 0.5 * joint.stiffness[i] * stretch * stretch
     return energy
-
-
-@inline
-def row_scale(force, parent, child, body_parent, body_child):
-    """G M^-1 G^T of one row: the inverse of the inertia that it feels."""
-    total = 0.0
-    if body_parent.mass > 0.0:
-        total += dot3(force, force) / body_parent.mass + dot3(parent, mat_vec(load9(body_parent.inertia_inverse), parent))
-    if body_child.mass > 0.0:
-        total += dot3(force, force) / body_child.mass + dot3(child, mat_vec(load9(body_child.inertia_inverse), child))
-    return total
-

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError
-from dalembert.formulations.maximal.knot import aim_all, coupling_violations, evaluate_knot, joint_at_knot, put6, violations
+from dalembert.formulations.maximal.knot import aim_all, evaluate_knot, joint_at_knot, open_amounts, put6
 from dalembert.kernel import kernel
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import Records
@@ -67,16 +67,14 @@ def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarra
     rows = Rows(len(bodies) - 1)
     aim_all(records)
     evaluate_knot(records)
-    opened = np.zeros((len(joints), 6))
-    violations(records, opened)
+    opened, gaps = np.zeros((len(joints), 6)), np.zeros(len(couplings))
+    open_amounts(records, opened, gaps)
     for element, joint in zip(mechanism.joints, joints):
         for k in range(int(joint["locks"])):
             direction = int(joint["row_direction"][k])
             rate = joint["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], joint["Gp"][k]), (joint["child"], joint["Gc"][k])])
-    gaps = np.zeros(len(couplings))
-    coupling_violations(records, gaps)
     for element, coupling in zip(mechanism.couplings, couplings):
         ends = [(coupling["body"][s], coupling["G"][s]) for s in range(int(coupling["bodies"]))]
         rows.add(element.name, gaps[element.index] if rates is None else 0.0, ends)

@@ -5,18 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.formulations.maximal.knot import (
-    accelerate,
-    direction_twist,
-    evaluate_knot,
-    joint_rates,
-    potential_energy,
-    project,
-    set_compliance,
-    violations,
-)
-from dalembert.formulations.maximal.knot import coupling_violations as open_couplings
-from dalembert.formulations.maximal.system import COMPLIANCE, build_system, has_loops
+from dalembert.formulations.maximal.assembly import direction_rows
+from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts, potential_energy
+from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
+from dalembert.formulations.maximal.system import COMPLIANCE, build_system, has_loops, row_scale
 from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -65,7 +57,7 @@ class MaximalEngine:
         self.outcome = (0, 0.0)
         self._mark_active()
         evaluate_knot(self.records)
-        set_compliance(self.records, COMPLIANCE if has_loops(self.records) else 0.0)
+        self.compliance = COMPLIANCE * row_scale(self.records) if has_loops(self.records) else 0.0
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -110,28 +102,19 @@ class MaximalEngine:
         bodies["force"][:-1], bodies["torque"][:-1] = load[:, :3], load[:, 3:]
         self.records.joints["input"] = 0.0 if joint is None else joint
 
-    def knot_velocity(self) -> np.ndarray:
-        """Velocities (n, 6) at the knot, from the discrete Legendre momenta, that satisfy the rows at velocity level."""
+    def read_knot(self) -> tuple[Motion, Recording]:
+        """Velocities, rates and forces at the knot (as series of length one)."""
         bodies, joints, couplings = self.sizes
-        self.refresh()
-        records = self.records
-        half = 0.5 * self.clock[0]
-        wanted = np.concatenate([records.bodies["p"][:-1], records.bodies["l"][:-1]], axis=1) + half * records.bodies["load"][:-1]
-        velocity = np.zeros((bodies + 1, 6))
-        impulse, coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
-        system = self.system
-        project(records, system.blocks, system.structure.schedule, system.vector, wanted, half, 1e-13, velocity, impulse, coupling_impulse)
-        return velocity[:-1]
-
-    def knot_forces(self, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Forces of all rows (joints, 6) and couplings at the knot, from an acceleration-level solve."""
-        _, joints, couplings = self.sizes
-        force, coupling_force = np.zeros((joints, 6)), np.zeros(couplings)
-        self.refresh()
-        system = self.system
-        padded = np.vstack([velocity, np.zeros(6)])
-        accelerate(self.records, system.blocks, system.structure.schedule, system.vector, padded, force, coupling_force)
-        return force, coupling_force
+        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints)
+        self.record(recording, 0)
+        records, system = self.records, self.system
+        nothing = Inputs(np.zeros((0, bodies, 6)), np.zeros((0, joints, 6)), records.joints["target"][None].copy())
+        prescribed = np.stack([records.joints["rate"], records.joints["acceleration"]])[:, None]
+        motion_series(
+            records, system.blocks, system.structure.schedule, system.vector, self.compliance, recording, nothing,
+            self.base_load, prescribed, motion,
+        )
+        return motion, recording
 
     def potential_energy(self) -> float:
         """Energy of gravity, springs and user potentials at the knot, in J."""
@@ -147,36 +130,31 @@ class MaximalEngine:
         recording.momentum[knot] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
         recording.step_before[knot] = self.clock[0]
 
-    def joint_rates(self, index: int, velocity: np.ndarray) -> np.ndarray:
-        """Rates along a joint's free directions for velocities (n, 6)."""
-        self.refresh()
-        rates = np.zeros((len(self.records.joints), 6))
-        joint_rates(self.records, np.vstack([velocity, np.zeros(6)]), rates)
-        return rates[index, : int(self.records.joints["free"][index])]
-
     def joint_twist(self, index: int, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""
         self.refresh()
-        return direction_twist(self.records, index, rates)
+        joint, kind = self.records.joints[index], self.mechanism.joints[index].type
+        child = self.records.bodies[int(joint["child"])]
+        R = child["R"].reshape(3, 3)
+        gradients = np.zeros((kind.freedom, 12))
+        direction_rows(self.records, index, gradients)
+        linear, angular = np.zeros(3), np.zeros(3)
+        for (name, _), rate, gradient in zip(kind.directions, rates, gradients):
+            if name in ("slide", "distance"):
+                linear += rate * gradient[6:9]
+            else:
+                angular += rate * (R @ gradient[9:])
+        if kind.extra == "helix":
+            linear += joint["pitch"] / (2.0 * np.pi) * angular
+        return linear, angular, child["x"] + R @ joint["point_child"]
 
     def violation(self) -> tuple[np.ndarray, np.ndarray]:
         """How far rows (joints, 6) and couplings are open at the knot."""
         _, joints, couplings = self.sizes
         rows, gaps = np.zeros((joints, 6)), np.zeros(couplings)
         self.refresh()
-        violations(self.records, rows)
-        open_couplings(self.records, gaps)
+        open_amounts(self.records, rows, gaps)
         return rows, gaps
-
-    def rate_series(self, recording: Recording, velocity: np.ndarray) -> np.ndarray:
-        """(N, joints, 6) rates along the free directions at recorded knots, for velocities (N, n + 1, 6)."""
-        rates = np.zeros((len(velocity), len(self.records.joints), 6))
-        bodies = self.records.bodies
-        for knot in range(len(velocity)):
-            bodies["x"][:-1], bodies["q"][:-1] = recording.position[knot], recording.orientation[knot]
-            evaluate_knot(self.records)
-            joint_rates(self.records, velocity[knot], rates[knot])
-        return rates
 
     def worst_row(self) -> str:
         """Name of the element with the largest residual of the last try."""

@@ -5,11 +5,11 @@ Velocities and accelerations that satisfy the joints solve one linear system on 
 """
 from __future__ import annotations
 
-from math import exp, log, pi
+from math import pi
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.records import (
     BALL,
@@ -31,7 +31,6 @@ from dalembert.mechanism.rows import (
     frame_rotation,
     relative,
     row_gradient,
-    row_scale,
     row_value,
     spring_energy,
     unit_distance,
@@ -90,7 +89,7 @@ def joint_at_knot(bodies, joint):
 
 @kernel
 def evaluate_knot(records):
-    """Rotations, coordinates, row gradients and smooth forces of all elements at the knot; impulses are cleared."""
+    """Rotations, coordinates, row gradients and smooth forces of all elements at the knot."""
     bodies, joints, couplings, gravity = records
     world = bodies.shape[0] - 1
     g = load3(gravity)
@@ -110,7 +109,6 @@ def evaluate_knot(records):
                 force, parent, child = row_gradient(joint, k, y, C, R_parent)
             put6(joint.Gp[k], neg3(force), parent)
             put6(joint.Gc[k], force, child)
-            joint.mu[k] = 0.0
         if joint.active:
             apply_laws(bodies, joint, y, C, R_parent)
     for i in range(couplings.shape[0]):
@@ -172,7 +170,6 @@ def evaluate_coupling(bodies, joints, coupling):
         force, parent, child = direction_gradient(joint, coupling.direction[end], y, C, R_parent)
         add_to_slot(G, coupling.slot[2 * end], weight, neg3(force), parent)
         add_to_slot(G, coupling.slot[2 * end + 1], weight, force, child)
-    coupling.mu = 0.0
 
 
 @inline
@@ -184,7 +181,7 @@ def add_to_slot(G, slot, weight, force, torque):
             G[slot, 3 + c] += weight * torque[c]
 
 
-@inline
+@kernel
 def bias(joint, kind, direction, a, b, y, C, Rp, v_parent, w_parent, v_child, w_child):
     """Second time derivative of a row at constant velocities (the part G' v of the acceleration)."""
     if kind == ROTATION:
@@ -213,7 +210,7 @@ def bias(joint, kind, direction, a, b, y, C, Rp, v_parent, w_parent, v_child, w_
     return value
 
 
-@inline
+@kernel
 def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
     """``bias`` of a free direction."""
     kind = joint.free_kind[i]
@@ -221,18 +218,18 @@ def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
     zero = (0.0, 0.0, 0.0)
     if kind == SLIDE:
         a = column(load9(joint.frame_parent), axis)
-        return bias(joint, TRANSLATION, 0, a, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
+        return bias(joint, TRANSLATION, SLIDE, a, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
     if kind == DISTANCE:
-        return bias(joint, DISTANCE_ROW, 0, zero, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
+        return bias(joint, DISTANCE_ROW, SLIDE, zero, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
     if kind == SECOND:
         c = column(load9(joint.frame_child), axis)
         return bias(joint, COMPLIANT, SECOND, c, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
     a = column(load9(joint.frame_parent), axis)
-    return bias(joint, COMPLIANT, 0, a, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
+    return bias(joint, COMPLIANT, SLIDE, a, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
 
 
 @kernel
-def knot_matrix(records, blocks, schedule, lag):
+def knot_matrix(records, blocks, schedule, compliance, lag):
     """Write and factor [[M, -G^T], [G, E]] at the knot; a compliant row reads mu + lag d (G v) = 0. Returns -1 or a node."""
     bodies, joints, couplings, _ = records
     world = bodies.shape[0] - 1
@@ -256,7 +253,7 @@ def knot_matrix(records, blocks, schedule, lag):
             for c in range(joint.rows):
                 S[k, c] = 0.0
             weight = 1.0
-            S[k, k] = joint.compliance[k]
+            S[k, k] = compliance
             if joint.row_kind[k] == COMPLIANT:
                 S[k, k] = 1.0
                 weight = lag * joint.damping[joint.row_direction[k]]
@@ -269,7 +266,7 @@ def knot_matrix(records, blocks, schedule, lag):
                     blocks[joint.block_cj].M[c, k] = -joint.Gc[k, c]
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
-        blocks[coupling.diagonal].M[0, 0] = coupling.compliance
+        blocks[coupling.diagonal].M[0, 0] = compliance
         for slot in range(coupling.bodies):
             for c in range(6):
                 blocks[coupling.block_cb[slot]].M[0, c] = coupling.G[slot, c]
@@ -338,8 +335,8 @@ def add_solution(records, vector, velocity, impulse, coupling_impulse):
         coupling_impulse[i] += vector[couplings[i].node].v[0]
 
 
-@kernel
-def project(records, blocks, schedule, vector, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
+@merged
+def project(records, blocks, schedule, vector, compliance, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
     """Velocities (n + 1, 6) nearest to the momenta ``wanted`` in the mass metric that satisfy every row.
 
     The proximal iteration repeats the solve until the rows hold to ``tolerance``. Needs ``evaluate_knot`` before.
@@ -348,7 +345,7 @@ def project(records, blocks, schedule, vector, wanted, lag, tolerance, velocity,
     velocity[:] = 0.0
     impulse[:] = 0.0
     coupling_impulse[:] = 0.0
-    if knot_matrix(records, blocks, schedule, lag) >= 0:
+    if knot_matrix(records, blocks, schedule, compliance, lag) >= 0:
         return np.nan
     worst = np.inf
     for _ in range(20):
@@ -362,15 +359,15 @@ def project(records, blocks, schedule, vector, wanted, lag, tolerance, velocity,
     return worst
 
 
-@kernel
-def accelerate(records, blocks, schedule, vector, velocity, impulse, coupling_impulse):
+@merged
+def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse, coupling_impulse):
     """Joint forces (and accelerations, left in ``vector``) at the knot for given velocities (n + 1, 6).
 
     The acceleration-level system G a = -G' v + prescribed. Needs ``evaluate_knot`` before.
     """
     bodies, joints, couplings, _ = records
     world = bodies.shape[0] - 1
-    if knot_matrix(records, blocks, schedule, 0.0) >= 0:
+    if knot_matrix(records, blocks, schedule, compliance, 0.0) >= 0:
         return False
     for i in range(world):
         body = bodies[i]
@@ -398,7 +395,7 @@ def accelerate(records, blocks, schedule, vector, velocity, impulse, coupling_im
                 r[k] = joint.acceleration[direction] - direction_bias(joint, direction, y, C, Rp, vp, wp, vc, wc)
             else:
                 a, b = load3(joint.row_a[k]), load3(joint.row_b[k])
-                r[k] = -bias(joint, joint.row_kind[k], 0, a, b, y, C, Rp, vp, wp, vc, wc)
+                r[k] = -bias(joint, int(joint.row_kind[k]), 0, a, b, y, C, Rp, vp, wp, vc, wc)
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
         total = 0.0
@@ -421,47 +418,19 @@ def accelerate(records, blocks, schedule, vector, velocity, impulse, coupling_im
 
 
 @kernel
-def set_compliance(records, relative_compliance):
-    """Give every row the same tiny compliance: a fraction of the geometric mean of G M^-1 G^T over the rows.
-
-    The same for all rows, so that impulses of redundant rows come out least in norm. Needs ``evaluate_knot`` before.
-    """
+def open_amounts(records, rows, gaps):
+    """How far each row (joints, 6) and each coupling is open at the knot. Needs ``evaluate_knot`` before."""
     bodies, joints, couplings, _ = records
-    total = 0.0
-    count = 0
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        for k in range(joint.locks):
-            total += log(row_scale(load3(joint.Gc[k]), load3(joint.Gp[k, 3:]), load3(joint.Gc[k, 3:]), bodies[joint.parent], bodies[joint.child]))
-            count += 1
-    mean = exp(total / count) if count > 0 else 1.0
-    for i in range(joints.shape[0]):
-        for k in range(joints[i].rows):
-            joints[i].compliance[k] = relative_compliance * mean
-    for i in range(couplings.shape[0]):
-        couplings[i].compliance = relative_compliance * mean
-
-
-@kernel
-def violations(records, values):
-    """How far each row is open at the knot: ``values`` (joints, 6). Needs ``evaluate_knot`` before."""
-    bodies, joints, _, _ = records
     for i in range(joints.shape[0]):
         joint = joints[i]
         y, C, _ = joint_at_knot(bodies, joint)
         for k in range(joint.rows):
-            values[i, k] = row_value(joint, k, y, C)
-
-
-@kernel
-def coupling_violations(records, values):
-    """How far each coupling is open at the knot's coordinates: ``values`` (couplings,)."""
-    _, joints, couplings, _ = records
+            rows[i, k] = row_value(joint, k, y, C)
     for i in range(couplings.shape[0]):
         c = couplings[i]
         first = joints[c.joint[0]].coordinate[c.direction[0]]
         second = joints[c.joint[1]].coordinate[c.direction[1]]
-        values[i] = first - c.ratio * second - c.offset
+        gaps[i] = first - c.ratio * second - c.offset
 
 
 @kernel
@@ -492,28 +461,3 @@ def joint_rates(records, velocity, rates):
         for k in range(joint.free):
             force, parent, child = direction_gradient(joint, k, y, C, R_parent)
             rates[i, k] = dot3(force, sub3(load3(uc), load3(up))) + dot3(parent, load3(up[3:])) + dot3(child, load3(uc[3:]))
-
-
-@kernel
-def direction_twist(records, index, rates):
-    """World velocity of a joint's child against its parent: linear at the joint's point, angular, and that point."""
-    bodies, joints, _, _ = records
-    joint = joints[index]
-    y, C, R_parent = joint_at_knot(bodies, joint)
-    linear = np.zeros(3)
-    angular = np.zeros(3)
-    for k in range(joint.free):
-        force, _, child = direction_gradient(joint, k, y, C, R_parent)
-        slides = joint.free_kind[k] == SLIDE or joint.free_kind[k] == DISTANCE
-        turn = mat_vec(load9(bodies[joint.child].R), child)
-        for c in range(3):
-            if slides:
-                linear[c] += rates[k] * force[c]
-            else:
-                angular[c] += rates[k] * turn[c]
-        if joint.pitch != 0.0:
-            a = mat_vec(R_parent, column(load9(joint.frame_parent), 0))
-            for c in range(3):
-                linear[c] += joint.pitch / (2.0 * pi) * rates[k] * a[c]
-    point = add3(load3(bodies[joint.child].x), mat_vec(load9(bodies[joint.child].R), load3(joint.point_child)))
-    return linear, angular, np.array(point)

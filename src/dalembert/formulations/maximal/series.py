@@ -1,21 +1,40 @@
 """What can be read off a recorded run, knot by knot: coordinates, violations, velocities, energies, joint forces."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from dalembert.formulations.maximal.knot import (
     accelerate,
     aim_all,
     apply_inputs,
-    coupling_violations,
     evaluate_knot,
     joint_at_knot,
+    joint_rates,
+    open_amounts,
     potential_energy,
     project,
-    violations,
 )
 from dalembert.kernel import inline, kernel
 from dalembert.mechanism.records import BALL
 from dalembert.mechanism.rows import ball_spring, direction_gradient, frame_rotation
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
+
+
+class Motion(NamedTuple):
+    """What ``motion_series`` writes, over the knots (first axis)."""
+
+    velocity: np.ndarray  # (N, n + 1, 6) linear (world) and angular (body frame); the world comes last
+    rate: np.ndarray  # (N, joints, 6) along the free directions
+    force: np.ndarray  # (N, joints, 3) parent on child, in the joint's frame on the parent
+    torque: np.ndarray  # (N, joints, 3)
+    actuation: np.ndarray  # (N, joints, 6) along the free directions
+
+
+def new_motion(knots: int, bodies: int, joints: int) -> Motion:
+    """Room for ``motion_series``."""
+    return Motion(np.zeros((knots, bodies + 1, 6)), *(np.zeros((knots, joints, n)) for n in (6, 3, 3, 6)))
 
 
 @inline
@@ -44,19 +63,20 @@ def pose_series(records, recording, inputs, base_load, coordinate, violation, co
         for i in range(records.joints.shape[0]):
             for k in range(records.joints[i].free):
                 coordinate[knot, i, k] = records.joints[i].coordinate[k]
-        violations(records, violation[knot])
-        coupling_violations(records, coupling_violation[knot])
+        open_amounts(records, violation[knot], coupling_violation[knot])
         potential[knot] = potential_energy(records)
 
 
 @kernel
-def velocity_series(records, blocks, schedule, vector, recording, inputs, base_load, rate, acceleration, velocity):
-    """Knot velocities (N, n + 1, 6), and row forces of knots that no kick was recorded for: a start, and the end.
+def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion):
+    """Knot velocities and what the joints transmit: the arrays of ``motion``.
 
-    A knot's momentum is its left limit plus the half kick of the interval before, projected on the joints.
-    ``rate`` and ``acceleration`` (N, joints, 6): of the driven directions.
+    A knot's momentum is its left limit plus the half kick of the interval before, projected on the joints. Knots that
+    no kick was recorded for, a start and the end, get their row forces from an acceleration-level solve.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
     """
     bodies, joints, _, _ = records
+    velocity = motion.velocity
     count = velocity.shape[0]
     wanted = velocity[0].copy()
     impulse = recording.row_force[0].copy()
@@ -65,54 +85,50 @@ def velocity_series(records, blocks, schedule, vector, recording, inputs, base_l
         recall(records, recording, inputs, base_load, knot)
         for i in range(joints.shape[0]):
             for k in range(6):
-                joints[i].rate[k] = rate[knot, i, k]
-                joints[i].acceleration[k] = acceleration[knot, i, k]
+                joints[i].rate[k] = prescribed[0, knot, i, k]
+                joints[i].acceleration[k] = prescribed[1, knot, i, k]
         half = 0.5 * recording.step_before[knot]
         for i in range(bodies.shape[0] - 1):
             for c in range(6):
                 wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
-        project(records, blocks, schedule, vector, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
+        project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
+        joint_rates(records, velocity[knot], motion.rate[knot])
         if knot == count - 1 or recording.step_before[knot] == 0.0:
-            accelerate(records, blocks, schedule, vector, velocity[knot], recording.row_force[knot], recording.coupling_force[knot])
+            accelerate(
+                records, blocks, schedule, vector, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot]
+            )
+        for i in range(joints.shape[0]):
+            transmit(bodies, joints[i], recording.row_force[knot, i], motion.force[knot, i], motion.torque[knot, i], motion.actuation[knot, i])
 
 
 @kernel
-def force_series(records, recording, inputs, base_load, force, torque, actuation):
-    """What every joint transmits to its child, at the joint's point in its frame on the parent.
-
-    ``force`` (N, joints, 3), ``torque`` (N, joints, 3), ``actuation`` (N, joints, 6) along the free directions.
-    """
-    bodies, joints, _, _ = records
-    for knot in range(force.shape[0]):
-        recall(records, recording, inputs, base_load, knot)
-        for i in range(joints.shape[0]):
-            joint = joints[i]
-            y, C, R_parent = joint_at_knot(bodies, joint)
-            push = (0.0, 0.0, 0.0)
-            twist = (0.0, 0.0, 0.0)
-            for k in range(joint.rows):
-                size = recording.row_force[knot, i, k]
-                push = add3(push, scale3(size, load3(joint.Gc[k])))
-                twist = add3(twist, scale3(size, load3(joint.Gc[k, 3:])))
-                if joint.row_direction[k] >= 0:
-                    actuation[knot, i, joint.row_direction[k]] += size
-            for d in range(joint.free):
-                if joint.driven[d]:
-                    continue
-                size = joint.input[d]
-                if joint.free_kind[d] != BALL:
-                    size -= joint.stiffness[d] * (joint.coordinate[d] - joint.rest[d])
-                elif joint.free_axis[d] == 0:
-                    local, _ = ball_spring(joint, d, frame_rotation(joint, C))
-                    twist = add3(twist, mat_t_vec(C, mat_vec(load9(joint.frame_parent), local)))
-                    for c in range(3):
-                        actuation[knot, i, d + c] += local[c]
-                actuation[knot, i, d] += size
-                line, _, on_child = direction_gradient(joint, d, y, C, R_parent)
-                push = add3(push, scale3(size, line))
-                twist = add3(twist, scale3(size, on_child))
-            frame = load9(joint.report_frame)
-            in_parent = mat_t_vec(R_parent, push)
-            arm = mat_vec(C, load3(joint.point_child))
-            store3(force[knot, i], mat_t_vec(frame, in_parent))
-            store3(torque[knot, i], mat_t_vec(frame, sub3(mat_vec(C, twist), cross3(arm, in_parent))))
+def transmit(bodies, joint, row_force, force, torque, actuation):
+    """What a joint transmits to its child, at the joint's point, in the joint's frame on the parent (DESIGN section 4)."""
+    y, C, R_parent = joint_at_knot(bodies, joint)
+    push = (0.0, 0.0, 0.0)
+    twist = (0.0, 0.0, 0.0)
+    for k in range(joint.rows):
+        push = add3(push, scale3(row_force[k], load3(joint.Gc[k])))
+        twist = add3(twist, scale3(row_force[k], load3(joint.Gc[k, 3:])))
+        if joint.row_direction[k] >= 0:
+            actuation[joint.row_direction[k]] += row_force[k]
+    for d in range(joint.free):
+        if joint.driven[d]:
+            continue
+        size = joint.input[d]
+        if joint.free_kind[d] != BALL:
+            size -= joint.stiffness[d] * (joint.coordinate[d] - joint.rest[d])
+        elif joint.free_axis[d] == 0:
+            local, _ = ball_spring(joint, d, frame_rotation(joint, C))
+            twist = add3(twist, mat_t_vec(C, mat_vec(load9(joint.frame_parent), local)))
+            for c in range(3):
+                actuation[d + c] += local[c]
+        actuation[d] += size
+        line, _, on_child = direction_gradient(joint, d, y, C, R_parent)
+        push = add3(push, scale3(size, line))
+        twist = add3(twist, scale3(size, on_child))
+    frame = load9(joint.report_frame)
+    in_parent = mat_t_vec(R_parent, push)
+    arm = mat_vec(C, load3(joint.point_child))
+    store3(force, mat_t_vec(frame, in_parent))
+    store3(torque, mat_t_vec(frame, sub3(mat_vec(C, twist), cross3(arm, in_parent))))

@@ -8,8 +8,8 @@ import numpy as np
 from dalembert.linalg import Structure, analyse
 from dalembert.mechanism.records import Records
 
-#: compliance of the proximal method, relative to the geometric mean of G M^-1 G^T over the rows
-COMPLIANCE = 1e-9
+#: compliance of the proximal method, relative to ``row_scale``
+COMPLIANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -82,3 +82,17 @@ def has_loops(records: Records) -> bool:
                 return True
             root[a] = b
     return False
+
+
+def row_scale(records: Records) -> float:
+    """The geometric mean of G M^-1 G^T over the rows: the scale of their compliance. Needs the rows' gradients.
+
+    One number for all rows, so that the impulses of redundant rows come out least in norm.
+    """
+    bodies, joints, _, _ = records
+    inverse = np.zeros((len(bodies), 6, 6))
+    inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]
+    inverse[:-1, 3:, 3:] = bodies["inertia_inverse"][:-1].reshape(-1, 3, 3)
+    held = np.arange(6) < joints["locks"][:, None]
+    scales = sum(np.einsum("jkc,jcd,jkd->jk", joints[G], inverse[joints[end]], joints[G]) for G, end in (("Gp", "parent"), ("Gc", "child")))
+    return float(np.exp(np.mean(np.log(np.asarray(scales)[held])))) if held.any() else 1.0

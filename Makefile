@@ -1,0 +1,49 @@
+# make demo, make test: each sets up .venv by itself. PYTHON=... chooses the interpreter, PYTEST_ARGS=... goes to pytest.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTEST_ARGS ?=
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-all lint bench clean help
+
+help:
+	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
+	@echo "make test      linter, type checker and tests; PYTEST_ARGS=... is passed on"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make lint      linter and type checker"
+	@echo "make bench     the benchmarks"
+	@echo "make clean     remove everything made but .venv"
+
+demo: $(READY)
+	$(BIN)/python examples/01_four_bar.py
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+
+test-all: lint
+	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+bench: $(READY)
+	$(BIN)/pip install --quiet -e '.[bench]'
+	set -e; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+$(READY): pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "dalembert needs Python 3.11 or newer and found none: install one, or name it with PYTHON=/path/to/python" >&2; exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "dalembert needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1)" >&2; exit 1; }
+	@echo "installing into .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { \
+		echo "could not make .venv: on Debian and Ubuntu, apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf out build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

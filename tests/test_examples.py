@@ -1,0 +1,54 @@
+"""Every example, and every program in the documentation, runs and passes its own check."""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dalembert as da
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)")
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path):
+    assert run([str(path)], tmp_path)
+    promised = set(re.findall(r"out/\w+\.png", path.read_text(encoding="utf-8")))
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.png")} == promised
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if PROGRAM.search(page.read_text(encoding="utf-8"))], ids=lambda page: page.name)
+def test_programs_in_the_documentation(page, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(PROGRAM.findall(page.read_text(encoding="utf-8"))), encoding="utf-8")
+    run([str(program)], tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_in_the_documentation(page):
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_the_joint_table_is_complete():
+    text = (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
+    for joint in da.JOINTS:
+        assert f"| `{joint.__name__}` |" in text or f"| `{joint.__name__}`," in text, joint.__name__
+
+
+def test_versions_agree():
+    assert re.findall(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE) == [da.__version__]
+    assert f"## [{da.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
