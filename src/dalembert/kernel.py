@@ -20,7 +20,7 @@ from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+OPTIONS: dict[str, Any] = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True)
 
 _SOURCE = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*(?:from\s+(dalembert[\w.]*)\s+import\s+\(?([\w\s,]*)|import\s+(dalembert[\w.]*))", re.MULTILINE)

@@ -74,13 +74,26 @@ def test_names_are_printed_as_they_are():
     assert figure.get_suptitle() == r"costs \$5 or \$6"
 
 
-def test_a_long_legend_says_what_it_leaves_out():
+def many_joints(*types: da.Joint) -> da.Trajectory:
     mechanism = da.Mechanism("many")
-    for i in range(LONGEST_LEGEND + 5):
+    for i, joint in enumerate(types):
         body = mechanism.body(f"body {i}", da.Sphere(radius=0.1, mass=1.0), position=(i, 0, 0))
-        mechanism.joint(f"joint {i}", da.Prismatic(axis="z"), mechanism.world, body, at=(i, 0, 0))
-    figure = da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.01).plot("coordinates")
+        mechanism.joint(f"joint {i}", joint, mechanism.world, body, at=(i, 0, 0))
+    return da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.01)
+
+
+def test_a_long_legend_says_what_it_leaves_out():
+    figure = many_joints(*[da.Prismatic(axis="z")] * (LONGEST_LEGEND + 5)).plot("coordinates")
     assert legend(figure.axes[0])[-1] == "and 5 more"
+
+
+@pytest.mark.parametrize("what", ["coordinates", "forces"])
+def test_long_legends_leave_room_for_the_panels(what, tmp_path):
+    figure = many_joints(*[da.Prismatic(axis="z")] * 25, *[da.Revolute(axis="z")] * 25).plot(what, path=tmp_path / "many.png")
+    assert len(figure.axes) == 2
+    for axis in figure.axes:
+        assert axis.get_position().height > 0.3
+        assert axis.get_position().width > 0.6
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -72,7 +72,7 @@ def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) 
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
         _finish(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
-        _legend(axis)
+        _legend(axis, panels=len(panels))
 
 
 def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -84,7 +84,7 @@ def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     _lines(below, trajectory.time, [(s.name, np.linalg.norm(s.torque, axis=1)) for s in series])
     _finish(above, "joint force / N")
     _finish(below, "joint torque / N m")
-    _legend(above)
+    _legend(above, shared_by=figure)
 
 
 def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -152,19 +152,24 @@ def _finish(axis: Any, label: str) -> None:
         axis.ticklabel_format(axis="y", scilimits=(-3, 4), useMathText=True, useOffset=False)
 
 
-def _legend(axis: Any) -> None:
-    """Above the plot for a few lines, beside it for many; a legend longer than the page says how many lines it leaves out."""
+def _legend(axis: Any, *, shared_by: Any = None, panels: int = 1) -> None:
+    """Above the plot for a few lines, beside it for many; one that would be too long says how many lines it leaves out.
+
+    ``shared_by``: the figure, where one legend serves all its panels; ``panels``: how many with a legend share the height.
+    """
     handles, labels = axis.get_legend_handles_labels()
-    left_out = len(handles) - LONGEST_LEGEND
-    handles, labels = handles[:LONGEST_LEGEND], labels[:LONGEST_LEGEND]
-    if left_out > 0:
-        handles.append(axis.plot([], [], linestyle="")[0])
-        labels.append(f"and {left_out} more")
+    style = {"frameon": False, "fontsize": 9, "labelcolor": INK, "borderaxespad": 0.2, "handlelength": 1.6}
     if sum(len(label) + 6 for label in labels) < LONGEST_ROW:
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(handles)}
+        axis.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(handles), **style)
+        return
+    longest = LONGEST_LEGEND if panels == 1 else LONGEST_LEGEND // panels - 2
+    if len(handles) > longest:
+        labels = [*labels[:longest], f"and {len(handles) - longest} more"]
+        handles = [*handles[:longest], axis.plot([], [], linestyle="")[0]]
+    if shared_by is None:
+        axis.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.02), **style)
     else:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02)}
-    axis.legend(handles, labels, frameon=False, fontsize=9, labelcolor=INK, borderaxespad=0.2, handlelength=1.6, **place)
+        shared_by.legend(handles, labels, loc="outside right upper", **style)
 
 
 def _literal(name: str) -> str:
