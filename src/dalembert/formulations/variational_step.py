@@ -417,6 +417,17 @@ def rounding_floor(records, dt):
     return 2e-15 * size
 
 
+@kernel
+def spins_too_fast(records, dt):
+    """True when a body turns by more than the limit within the interval just solved."""
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        w = load3(bodies[i].w)
+        if dot3(w, w) * dt * dt > SPIN_LIMIT * SPIN_LIMIT:
+            return True
+    return False
+
+
 @merged
 def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
     """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
@@ -428,7 +439,7 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
         first_guess(records, 0)
         size, fine = residual(records, dt, h)
         if not fine:
-            return NOT_CONVERGED, 0, size
+            return TOO_FAST if spins_too_fast(records, dt) else NOT_CONVERGED, 0, size
     iterations = 0
     fresh = False
     while size > tolerance:
@@ -466,17 +477,6 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
         fresh = new < REUSE * size
         size = new
     return SOLVED, iterations, size
-
-
-@kernel
-def spins_too_fast(records, dt):
-    """True when a body turns by more than the limit within the interval just solved."""
-    bodies = records.bodies
-    for i in range(bodies.shape[0] - 1):
-        w = load3(bodies[i].w)
-        if dot3(w, w) * dt * dt > SPIN_LIMIT * SPIN_LIMIT:
-            return True
-    return False
 
 
 @kernel
