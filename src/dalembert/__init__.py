@@ -1,4 +1,5 @@
 """Exact multibody dynamics in Python. One mechanism, its formulations, one answer."""
+from dalembert import zoo
 from dalembert.errors import (
     AssemblyError,
     ControlError,

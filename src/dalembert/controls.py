@@ -46,8 +46,8 @@ class InputTables:
 
     def window(self, first: int, count: int) -> Inputs:
         """Inputs of ``count`` steps from step ``first``."""
-        target = self.target[first : first + count + 1] if len(self.target) > 1 else np.broadcast_to(self.target, (count + 1, *self.target.shape[1:]))
-        return Inputs(self.wrench[first : first + count], self.joint[first : first + count], np.ascontiguousarray(target))
+        target = self.target[first : first + count + 1] if len(self.target) > 1 else np.repeat(self.target, count + 1, axis=0)
+        return Inputs(self.wrench[first : first + count], self.joint[first : first + count], target)
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""

@@ -31,7 +31,7 @@ def test_free_body(case: str) -> None:
         assert spin < 4e-6
         assert turn < 8e-6
     np.testing.assert_allclose(trajectory.momentum().angular - reference["L_world"], 0.0, atol=1e-12)
-    np.testing.assert_allclose(trajectory.energy().total, reference["T"], atol=1e-6)
+    np.testing.assert_allclose(trajectory.energy().total, reference["T"], atol=1e-10)
 
 
 @pytest.mark.slow

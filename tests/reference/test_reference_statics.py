@@ -30,7 +30,6 @@ def test_door_hangs_in_equilibrium(hinge: str) -> None:
     assert imbalance(hinge)[1:-1].max() < 1e-9
 
 
-@pytest.mark.xfail(reason="the forces of the first and the last knot come from a solve that is not refined", strict=False)
 @pytest.mark.parametrize("hinge", ["revolute", "spherical"])
 def test_door_hangs_in_equilibrium_at_the_ends(hinge: str) -> None:
     """The same at the first and the last knot of a run."""

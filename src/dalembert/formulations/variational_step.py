@@ -45,7 +45,7 @@ SPIN_LIMIT = 0.7
 #: cosine below which a joint counts as flipped
 FLIP = 0.3
 #: compliances to try, relative to the engine's: poses near a singular one ask for less or more. The answer is the same.
-COMPLIANCES = (1.0, 1e-2, 1e2)
+COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
 #: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
 REUSE = 0.02
 
@@ -67,24 +67,6 @@ def first_guess(records, order):
         else:
             store3(body.v, scale3(1.0 / body.mass, load3(body.p)))
             store3(body.w, mat_vec(load9(body.inertia_inverse), load3(body.l)))
-
-
-@kernel
-def best_order(records):
-    """Which extrapolation would have come nearer to the interval just solved: the one to use next."""
-    bodies = records.bodies
-    linear = 0.0
-    quadratic = 0.0
-    for i in range(bodies.shape[0] - 1):
-        body = bodies[i]
-        for k in range(3):
-            a = abs(body.v[k] - 2.0 * body.v1[k] + body.v2[k]) + body.length * abs(body.w[k] - 2.0 * body.w1[k] + body.w2[k])
-            b = abs(body.v[k] - 3.0 * (body.v1[k] - body.v2[k]) - body.v3[k]) + body.length * abs(
-                body.w[k] - 3.0 * (body.w1[k] - body.w2[k]) - body.w3[k]
-            )
-            linear = max(linear, a)
-            quadratic = max(quadratic, b)
-    return 2 if quadratic < linear else 1
 
 
 @inline
@@ -114,7 +96,7 @@ def subtract_impulse(r, G, mu):
 @kernel
 def residual(records, dt, h):
     """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a body spins too fast)."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     half = 0.5 * dt
     top = 4.0 / (dt * dt)
@@ -254,7 +236,7 @@ def damper_row(target, k, G, body, weight, dt):
 @kernel
 def jacobian(records, blocks, dt, h, compliance):
     """Write the blocks of the Newton matrix at the iterate; ``compliance`` is the diagonal of the constraint rows."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     for i in range(world):
         body = bodies[i]
@@ -351,7 +333,7 @@ def clear_impulses(records):
 @kernel
 def load_vector(records, vector, pull):
     """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     for i in range(bodies.shape[0] - 1):
         b = vector[bodies[i].node].v
         for c in range(6):
@@ -372,7 +354,7 @@ def load_vector(records, vector, pull):
 @kernel
 def move(records, vector, step):
     """Iterate minus ``step`` times the Newton direction."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]
         d = vector[body.node].v
@@ -392,7 +374,7 @@ def move(records, vector, step):
 @kernel
 def rounding_floor(records, dt):
     """The residual that rounding alone can cause: nothing below it can be asked for."""
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     size = 0.0
     for i in range(joints.shape[0]):
         joint = joints[i]
@@ -432,7 +414,8 @@ def spins_too_fast(records, dt):
 def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
     """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
 
-    A factor is used again as long as every iteration shrinks the residual fast.
+    A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
+    small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever.
     """
     size, fine = residual(records, dt, h)
     if not fine:
@@ -442,7 +425,7 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
             return TOO_FAST if spins_too_fast(records, dt) else NOT_CONVERGED, 0, size
     iterations = 0
     fresh = False
-    while size > tolerance:
+    while size > tolerance or iterations == 0:
         if iterations == max_iterations:
             return NOT_CONVERGED, iterations, size
         iterations += 1
@@ -481,9 +464,11 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
 
 @kernel
 def accept(records, dt):
-    """Make the iterate the state of the next knot."""
+    """Make the iterate the state of the next knot. Returns the order of extrapolation that would have come nearer to it."""
     bodies = records.bodies
     half = 0.5 * dt
+    linear = 0.0
+    quadratic = 0.0
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]
         v = load3(body.v)
@@ -493,12 +478,20 @@ def accept(records, dt):
         store4(body.q, quaternion.normalize(load4(body.qn)))
         store3(body.p, scale3(body.mass, v))
         store3(body.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
-        store3(body.v3, load3(body.v2))
-        store3(body.w3, load3(body.w2))
-        store3(body.v2, load3(body.v1))
-        store3(body.w2, load3(body.w1))
-        store3(body.v1, v)
-        store3(body.w1, w)
+        for k in range(3):
+            dv = v[k] - 2.0 * body.v1[k] + body.v2[k]
+            dw = w[k] - 2.0 * body.w1[k] + body.w2[k]
+            linear = max(linear, abs(dv) + body.length * abs(dw))
+            dv -= body.v1[k] - 2.0 * body.v2[k] + body.v3[k]
+            dw -= body.w1[k] - 2.0 * body.w2[k] + body.w3[k]
+            quadratic = max(quadratic, abs(dv) + body.length * abs(dw))
+            body.v3[k] = body.v2[k]
+            body.w3[k] = body.w2[k]
+            body.v2[k] = body.v1[k]
+            body.w2[k] = body.w1[k]
+            body.v1[k] = v[k]
+            body.w1[k] = w[k]
+    return 2.0 if quadratic < linear else 1.0
 
 
 @merged
@@ -508,17 +501,16 @@ def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, ma
     ``clock``: [length of the interval before (zero at a start), intervals of that length behind, order of the guess].
     """
     evaluate_knot(records)
-    joints = records.joints
-    for i in range(joints.shape[0]):
-        if joints[i].drives:
-            aim(joints[i])
+    for i in records.driven:
+        aim(records.joints[i])
     before = clock[0]
     history = clock[1] if before == dt else 0.0
     order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for softness in COMPLIANCES:
         first_guess(records, order)
-        clear_impulses(records)
+        if iterations > 0:
+            clear_impulses(records)
         outcome, spent, size = newton(
             records, blocks, schedule, vector, dt, 0.5 * (before + dt), softness * compliance, tolerance, max_iterations
         )
@@ -528,8 +520,8 @@ def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, ma
     if outcome == SOLVED:
         if spins_too_fast(records, dt):
             return TOO_FAST, iterations, size
-        clock[2] = best_order(records) if history >= 3.0 else 1.0
-        accept(records, dt)
+        better = accept(records, dt)
+        clock[2] = better if history >= 3.0 else 1.0
         clock[0] = dt
         clock[1] = history + 1.0
     return outcome, iterations, size
@@ -563,8 +555,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
     forces at the first knot go into ``forces`` (joints, 6) and ``coupling_forces``.
     Returns (outcome, substeps, iterations, residual); the state changes only if solved.
     """
-    bodies, joints, couplings, _ = records
-    copy_state(bodies, saved)
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     kept = (clock[0], clock[1], clock[2])
     iterations = 0
     outcome = NOT_CONVERGED
@@ -572,12 +563,13 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
     for halving in range(max_halvings + 1):
         parts = 1 << halving
         small = dt / parts
+        if parts == 2:
+            copy_state(bodies, saved)
         for part in range(parts):
-            for i in range(joints.shape[0]):
-                if joints[i].drives:
-                    for k in range(joints[i].free):
-                        a = targets[0, i, k]
-                        joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
+            for i in records.driven:
+                for k in range(joints[i].free):
+                    a = targets[0, i, k]
+                    joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
             before = clock[0]
             outcome, spent, size = step(records, blocks, schedule, vector, clock, small, compliance, tolerance, max_iterations)
             iterations += spent
@@ -592,7 +584,8 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
                     coupling_forces[i] = couplings[i].mu * kick
         if outcome == SOLVED:
             return outcome, parts, iterations, size
-        copy_state(saved, bodies)
+        if parts > 1:
+            copy_state(saved, bodies)
         clock[0], clock[1], clock[2] = kept
     return outcome, 1 << max_halvings, iterations, size
 
@@ -600,7 +593,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
 @kernel
 def record(records, recording, knot, step_before):
     """Write the state of the knot into the recording."""
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     recording.step_before[knot] = step_before
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]

@@ -43,7 +43,8 @@ def compile_mechanism(mechanism: Mechanism) -> Records:
     couplings = np.zeros(len(mechanism.couplings), COUPLING)
     for coupling in mechanism.couplings:
         _write_coupling(couplings[coupling.index], coupling, count)
-    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float))
+    driven = np.flatnonzero(joints["driven"].any(axis=1))
+    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float), driven)
 
 
 def _write_joint(record: np.void, element: JointElement, world: int) -> None:
@@ -61,7 +62,6 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
         record["free_kind"][i] = DIRECTION_KINDS.index(name)
         record["free_axis"][i] = axis
         record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
-    record["drives"] = record["driven"].any()
     for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping)):
         record[name][: kind.freedom] = value
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]

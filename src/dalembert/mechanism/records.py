@@ -41,7 +41,7 @@ BODY = np.dtype(
 JOINT = np.dtype(
     # indices of the blocks (row node, column node): joint/parent, joint/child and their mirror images
     _fields(I, parent=0, child=0, node=0, diagonal=0, block_jp=0, block_jc=0, block_pj=0, block_cj=0,
-            rows=0, locks=0, free=0, guards=0, active=0, drives=0, row_kind=6, row_direction=6)
+            rows=0, locks=0, free=0, guards=0, active=0, row_kind=6, row_direction=6)
     + _fields(
         F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3),
         # gradients of the rows by parent and child at the knot; impulses and residuals
@@ -61,9 +61,10 @@ COUPLING = np.dtype(
 
 
 class Records(NamedTuple):
-    """The arrays that kernels take: bodies (n + 1, world last), joints, couplings, gravity (3,)."""
+    """The arrays that kernels take: bodies (n + 1, world last), joints, couplings, gravity (3,), indices of driven joints."""
 
     bodies: np.ndarray
     joints: np.ndarray
     couplings: np.ndarray
     gravity: np.ndarray
+    driven: np.ndarray

@@ -63,7 +63,7 @@ class Rows:
 
 def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None) -> Rows:
     """All constraint rows, then the wished directions. Values are open amounts, or G v's right-hand side for ``rates``."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     rows = Rows(len(bodies) - 1)
     aim_all(records)
     evaluate_knot(records)

@@ -89,8 +89,8 @@ def joint_at_knot(bodies, joint):
 
 @kernel
 def evaluate_knot(records):
-    """Rotations, coordinates, row gradients and smooth forces of all elements at the knot."""
-    bodies, joints, couplings, gravity = records
+    """Rotations, coordinates, row gradients and smooth forces of all elements at the knot; impulses are cleared."""
+    bodies, joints, couplings, gravity = records.bodies, records.joints, records.couplings, records.gravity
     world = bodies.shape[0] - 1
     g = load3(gravity)
     for i in range(world):
@@ -109,6 +109,7 @@ def evaluate_knot(records):
                 force, parent, child = row_gradient(joint, k, y, C, R_parent)
             put6(joint.Gp[k], neg3(force), parent)
             put6(joint.Gc[k], force, child)
+            joint.mu[k] = 0.0
         if joint.active:
             apply_laws(bodies, joint, y, C, R_parent)
     for i in range(couplings.shape[0]):
@@ -118,14 +119,14 @@ def evaluate_knot(records):
 @kernel
 def aim_all(records):
     """Point the driven rows of all joints at their targets."""
-    for i in range(records.joints.shape[0]):
+    for i in records.driven:
         aim(records.joints[i])
 
 
 @kernel
 def apply_inputs(records, base_load, inputs, index):
     """Give bodies and joints their inputs of one step."""
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     if inputs.wrench.shape[0] > 0:
         for i in range(bodies.shape[0] - 1):
             for c in range(3):
@@ -170,6 +171,7 @@ def evaluate_coupling(bodies, joints, coupling):
         force, parent, child = direction_gradient(joint, coupling.direction[end], y, C, R_parent)
         add_to_slot(G, coupling.slot[2 * end], weight, neg3(force), parent)
         add_to_slot(G, coupling.slot[2 * end + 1], weight, force, child)
+    coupling.mu = 0.0
 
 
 @inline
@@ -231,7 +233,7 @@ def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
 @kernel
 def knot_matrix(records, blocks, schedule, compliance, lag):
     """Write and factor [[M, -G^T], [G, E]] at the knot; a compliant row reads mu + lag d (G v) = 0. Returns -1 or a node."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     clear(blocks, schedule)
     for i in range(world):
@@ -280,7 +282,7 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
 
     ``wanted``: (n, 6) momenta; rows ask for G v = the prescribed rate. Returns the largest row residual.
     """
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     for i in range(world):
         body = bodies[i]
@@ -324,7 +326,7 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
 @kernel
 def add_solution(records, vector, velocity, impulse, coupling_impulse):
     """Add a solution of the knot system to velocities and impulses."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     for i in range(bodies.shape[0] - 1):
         for c in range(6):
             velocity[i, c] += vector[bodies[i].node].v[c]
@@ -342,7 +344,10 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
     The proximal iteration repeats the solve until the rows hold to ``tolerance``. Needs ``evaluate_knot`` before.
     Returns the largest row residual, NaN when the factorisation failed.
     """
-    velocity[:] = 0.0
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        linear = scale3(1.0 / bodies[i].mass, load3(wanted[i]))
+        put6(velocity[i], linear, mat_vec(load9(bodies[i].inertia_inverse), load3(wanted[i, 3:])))
     impulse[:] = 0.0
     coupling_impulse[:] = 0.0
     if knot_matrix(records, blocks, schedule, compliance, lag) >= 0:
@@ -361,11 +366,11 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
 
 @merged
 def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse, coupling_impulse):
-    """Joint forces (and accelerations, left in ``vector``) at the knot for given velocities (n + 1, 6).
+    """Joint forces at the knot for given velocities (n + 1, 6).
 
     The acceleration-level system G a = -G' v + prescribed. Needs ``evaluate_knot`` before.
     """
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     if knot_matrix(records, blocks, schedule, compliance, 0.0) >= 0:
         return False
@@ -407,20 +412,29 @@ def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse,
             value = direction_bias(joint, coupling.direction[end], y, C, Rp, load3(up), load3(up[3:]), load3(uc), load3(uc[3:]))
             total += value if end == 0 else -coupling.ratio * value
         vector[coupling.node].v[0] = -total
-    solve(blocks, schedule, vector)
     impulse[:] = 0.0
-    for i in range(joints.shape[0]):
-        for k in range(joints[i].rows):
-            impulse[i, k] = vector[joints[i].node].v[k]
-    for i in range(couplings.shape[0]):
-        coupling_impulse[i] = vector[couplings[i].node].v[0]
+    coupling_impulse[:] = 0.0
+    for _ in range(4):
+        solve(blocks, schedule, vector)
+        # What the compliance leaves open, E times the forces just found, is the right-hand side of the next correction.
+        for i in range(world):
+            vector[bodies[i].node].v[:] = 0.0
+        for i in range(joints.shape[0]):
+            for k in range(joints[i].rows):
+                r = vector[joints[i].node].v
+                impulse[i, k] += r[k]
+                r[k] *= compliance if joints[i].row_kind[k] != COMPLIANT else 0.0
+        for i in range(couplings.shape[0]):
+            r = vector[couplings[i].node].v
+            coupling_impulse[i] += r[0]
+            r[0] *= compliance
     return True
 
 
 @kernel
 def open_amounts(records, rows, gaps):
     """How far each row (joints, 6) and each coupling is open at the knot. Needs ``evaluate_knot`` before."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     for i in range(joints.shape[0]):
         joint = joints[i]
         y, C, _ = joint_at_knot(bodies, joint)
@@ -436,7 +450,7 @@ def open_amounts(records, rows, gaps):
 @kernel
 def potential_energy(records):
     """Energy of gravity and of all springs at the knot, in J. Needs ``evaluate_knot`` before."""
-    bodies, joints, _, gravity = records
+    bodies, joints, gravity = records.bodies, records.joints, records.gravity
     g = load3(gravity)
     energy = 0.0
     for i in range(bodies.shape[0] - 1):
@@ -452,7 +466,7 @@ def potential_energy(records):
 @kernel
 def joint_rates(records, velocity, rates):
     """Rates (joints, 6) along the free directions for velocities (n + 1, 6). Needs ``evaluate_knot`` before."""
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     for i in range(joints.shape[0]):
         joint = joints[i]
         y, C, R_parent = joint_at_knot(bodies, joint)

@@ -75,7 +75,7 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
     no kick was recorded for, a start and the end, get their row forces from an acceleration-level solve.
     ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
     """
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     velocity = motion.velocity
     count = velocity.shape[0]
     wanted = velocity[0].copy()

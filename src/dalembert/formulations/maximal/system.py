@@ -24,7 +24,7 @@ class System:
 
 def build_system(records: Records) -> System:
     """Number the nodes, analyse the graph and tell every record where its blocks are."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = len(bodies) - 1
     bodies["node"][:world] = np.arange(world)
     sizes, constraint, edges = [6] * world, [False] * world, []
@@ -64,7 +64,7 @@ def build_system(records: Records) -> System:
 
 def has_loops(records: Records) -> bool:
     """True when some joint or coupling closes a cycle, counting the world as a body."""
-    bodies, joints, couplings, _ = records
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     if len(couplings):
         return True
     root = list(range(len(bodies)))
@@ -89,7 +89,7 @@ def row_scale(records: Records) -> float:
 
     One number for all rows, so that the impulses of redundant rows come out least in norm.
     """
-    bodies, joints, _, _ = records
+    bodies, joints = records.bodies, records.joints
     inverse = np.zeros((len(bodies), 6, 6))
     inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]
     inverse[:-1, 3:, 3:] = bodies["inertia_inverse"][:-1].reshape(-1, 3, 3)

@@ -1,0 +1,123 @@
+"""Cost per step of an n-link pendulum: against the hand-made yardstick and MuJoCo in the same run, and its growth with n."""
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+import dalembert as da
+from dalembert import zoo
+from dalembert.controls import InputTables
+from dalembert.formulations.maximal.engine import new_recording
+
+STEPS, DT, TOLERANCE = 40, 0.01, 1e-10
+
+
+def best(action, repeats: int) -> float:
+    """Seconds of the fastest of several calls; ``action`` returns its own duration."""
+    return min(action() for _ in range(repeats))
+
+
+def our_seconds(n: int, joint: str = "revolute", repeats: int = 15) -> float:
+    """Seconds per step of the compiled run, recording included."""
+    mechanism = zoo.pendulum(n, joint=joint)
+    sim = da.Simulation(mechanism, da.Variational(dt=DT, tolerance=TOLERANCE))
+    engine, start = sim._engine, sim._engine.state()
+
+    def once() -> float:
+        engine.restore(start)
+        recording = new_recording(STEPS + 1, *engine.sizes)
+        engine.record(recording, 0)
+        inputs = InputTables(mechanism, engine.records, {}, STEPS, 0.0, DT, False).window(0, STEPS)
+        tick = time.perf_counter()
+        done = engine.run(recording, inputs, 0, STEPS)
+        spent = time.perf_counter() - tick
+        assert done == STEPS
+        return spent
+
+    return best(once, repeats) / STEPS
+
+
+def yardstick() -> ModuleType | None:
+    """The hand-made chain, where it lies beside the project."""
+    path = Path(__file__).resolve().parents[2] / "shared" / "prototype" / "chain.py"
+    if not path.is_file():
+        return None
+    spec = importlib.util.spec_from_file_location("chain", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["chain"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def yardstick_seconds(chain: ModuleType, n: int, repeats: int = 15) -> float:
+    def once() -> float:
+        bodies = chain.make(n)
+        tick = time.perf_counter()
+        chain.run(bodies, DT, 9.81, TOLERANCE, 20, STEPS)
+        return time.perf_counter() - tick
+
+    return best(once, repeats) / STEPS
+
+
+def mujoco_seconds(n: int, repeats: int = 5) -> float | None:
+    """Seconds per step of the same chain of hinges in MuJoCo (Euler, no contacts)."""
+    try:
+        import mujoco
+    except ImportError:
+        return None
+    spec = mujoco.MjSpec()
+    spec.option.timestep = DT
+    spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    body = spec.worldbody
+    for i in range(n):
+        body = body.add_body(name=f"link {i}", pos=[float(i > 0), 0, 0])
+        body.add_joint(type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 1, 0])
+        body.explicitinertial = True
+        body.mass, body.ipos = 1.0, [0.5, 0, 0]
+        body.inertia = [0.5 * 0.0025, (3 * 0.0025 + 1) / 12, (3 * 0.0025 + 1) / 12]
+    model = spec.compile()
+    data = mujoco.MjData(model)
+
+    def once() -> float:
+        mujoco.mj_resetData(model, data)
+        tick = time.perf_counter()
+        mujoco.mj_step(model, data, STEPS)
+        return time.perf_counter() - tick
+
+    return best(once, repeats) / STEPS
+
+
+def main() -> list[dict]:
+    """Rows: what, figure, bar."""
+    sizes = (10, 100, 1000)
+    ours = {n: our_seconds(n) for n in sizes}
+    ball = {n: our_seconds(n, "spherical") for n in sizes}
+    rows: list[dict] = [
+        dict(what=f"pendulum({n}), revolute / spherical", figure=f"{ours[n] * 1e6:.0f} / {ball[n] * 1e6:.0f} us per step",
+             bar="spherical cheaper", met=ball[n] < ours[n]) for n in sizes
+    ]
+    rows.append(dict(what="growth from n = 100 to n = 1000", figure=f"{ours[1000] / ours[100]:.1f} times", bar="below 12", met=ours[1000] / ours[100] < 12))
+    chain = yardstick()
+    if chain is not None:
+        for n in sizes:
+            ratio = ours[n] / yardstick_seconds(chain, n)
+            rows.append(dict(what=f"pendulum({n}) / yardstick", figure=f"{ratio:.2f}", bar="1.5 at n = 100", met=n != 100 or ratio < 1.5))
+    for n, bar, good in ((10, "at most 7 times slower", lambda r: r > 1 / 7), (100, "", lambda r: True), (1000, "at least 15 times faster", lambda r: r > 15)):
+        theirs = mujoco_seconds(n)
+        if theirs is not None:
+            ratio = theirs / ours[n]
+            rows.append(dict(what=f"MuJoCo / dalembert, n = {n}", figure=f"{ratio:.2f} ({theirs * 1e6:.0f} us in MuJoCo)", bar=bar, met=good(ratio)))
+    return rows
+
+
+if __name__ == "__main__":
+    np.set_printoptions(precision=3)
+    for row in main():
+        print(row)
