@@ -21,6 +21,7 @@ from dalembert.mechanism.joints import (
     Floating,
     Free,
     Helical,
+    Joint,
     PinInSlot,
     Planar,
     PlanarFixedOrientation,

@@ -66,7 +66,8 @@ class Reader:
 
     def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
-        rate, acceleration = prescribed = np.zeros((2, *coordinate.shape))
+        prescribed = np.zeros((2, *coordinate.shape))
+        rate, acceleration = prescribed[0], prescribed[1]
         driven = self.engine.records.joints["driven"].astype(bool)
         if driven.any() and self.knots > 3:
             dt = self.formulation.dt

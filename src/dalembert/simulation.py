@@ -211,7 +211,7 @@ class Simulation:
         tree = tree_order(self.mechanism, spanning_tree(self.mechanism, self._rates))
         bodies = self._engine.records.bodies
         matrices = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
-        moving = set(np.flatnonzero(held))
+        moving = {int(i) for i in np.flatnonzero(held)}
         for index, here, there in tree:
             joint = self.mechanism.joints[index]
             if held[there] or not (here in moving or joint.name in self._rates):

@@ -117,7 +117,7 @@ def unknowns(engine) -> list[np.ndarray]:
 
 
 def residuals(engine, dt: float, h: float) -> np.ndarray:
-    size, fine = kernels.residual(engine.records, dt, h)
+    _, fine = kernels.residual(engine.records, dt, h)
     assert fine
     records = engine.records
     parts = [records.bodies["r"][i] for i in range(engine.sizes[0])]

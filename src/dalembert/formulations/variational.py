@@ -49,7 +49,7 @@ class VariationalEngine(MaximalEngine):
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
         """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
         options, system = self.options, self.system
-        outcome, done, iterations, size = run_steps(
+        outcome, done, _, size = run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.saved, self.clock, self.base_load,
             recording, inputs, first, count, options.dt, self.compliance, options.tolerance, options.max_iterations, options.max_halvings,
         )

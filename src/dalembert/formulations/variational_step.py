@@ -19,7 +19,6 @@ from math import isfinite, sqrt
 from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
-
 from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -593,7 +592,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
 @kernel
 def record(records, recording, knot, step_before):
     """Write the state of the knot into the recording."""
-    bodies, joints = records.bodies, records.joints
+    bodies = records.bodies
     recording.step_before[knot] = step_before
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -46,7 +47,7 @@ class Rows:
     owners: list[str] = field(default_factory=list)
     entries: tuple[list[int], list[int], list[float]] = field(default_factory=lambda: ([], [], []))
 
-    def add(self, owner: str, value: float, gradients: list[tuple[int, np.ndarray]]) -> None:
+    def add(self, owner: str, value: float, gradients: list[tuple[Any, np.ndarray]]) -> None:
         row = len(self.values)
         self.values.append(float(value))
         self.owners.append(owner)
@@ -56,7 +57,7 @@ class Rows:
                 self.entries[1].extend(range(6 * body, 6 * body + 6))
                 self.entries[2].extend(gradient)
 
-    def matrix(self) -> sparse.csr_matrix:
+    def matrix(self) -> Any:
         rows, columns, data = self.entries
         return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
 
@@ -104,14 +105,14 @@ def _coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> 
     return errors
 
 
-def _saddle_solver(weight: sparse.spmatrix, G: sparse.csr_matrix, damping: float):
+def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
     """LU of [[W, G^T], [G, -damping]], damping relative to the scale of G W^-1 G^T."""
     scale = max(float(np.mean(G.multiply(G @ sparse.diags(1.0 / weight.diagonal())).sum(axis=1))), 1e-300)
     corner = -damping * scale * sparse.identity(G.shape[0])
     return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
 
 
-def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> sparse.csr_matrix:
+def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
     blocks = []
     for i, body in enumerate(records.bodies[:-1]):
         block = np.zeros((6, 6))

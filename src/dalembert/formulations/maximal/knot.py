@@ -21,7 +21,6 @@ from dalembert.mechanism.records import (
     SECOND,
     SLIDE,
     TRANSLATION,
-
 )
 from dalembert.mechanism.rows import (
     aim,
@@ -47,7 +46,6 @@ from dalembert.spatial.tuples import (
     mat_t_vec,
     mat_vec,
     neg3,
-
     scale3,
     store9,
     sub3,
@@ -356,9 +354,8 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
     for _ in range(20):
         before = worst
         worst = knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, lag)
-        if not worst > tolerance or worst > 0.5 * before:
-            if before < np.inf:
-                return worst
+        if before < np.inf and (not worst > tolerance or worst > 0.5 * before):
+            return worst
         solve(blocks, schedule, vector)
         add_solution(records, vector, velocity, impulse, coupling_impulse)
     return worst
