@@ -9,6 +9,7 @@ from dalembert.errors import (
     SingularBlockError,
     StepFailure,
 )
+from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.joints import (
     JOINTS,

@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.series import motion_series, new_motion, pose_series
-from dalembert.formulations.variational import Variational
+from dalembert.formulations.formulation import Formulation
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.trajectory import Trajectory
 
@@ -18,7 +18,7 @@ MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "
 class Reader:
     """Derives series from a recording, on an engine of its own."""
 
-    def __init__(self, mechanism: Mechanism, formulation: Variational, recording: Recording, inputs: Inputs, start: np.ndarray) -> None:
+    def __init__(self, mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray) -> None:
         self.mechanism, self.formulation = mechanism, formulation
         self.recording, self.inputs, self.start = recording, inputs, start
         self._engine: MaximalEngine | None = None
@@ -27,7 +27,7 @@ class Reader:
     @property
     def engine(self) -> MaximalEngine:
         if self._engine is None:
-            self._engine = self.formulation.engine(self.mechanism)
+            self._engine = self.formulation.reader(self.mechanism)
         self._engine.records.joints["coordinate"] = self.start
         return self._engine
 
@@ -56,7 +56,7 @@ class Reader:
         system, motion = engine.system, new_motion(self.knots, *engine.sizes[:2])
         motion_series(
             engine.records, system.blocks, system.structure.schedule, system.vector, engine.compliance,
-            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion,
+            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion, engine.exact,
         )
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
@@ -76,7 +76,7 @@ class Reader:
         return prescribed
 
 
-def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
+def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
     """A trajectory over a recording. ``start``: coordinates (joints, 6) at its first knot, to unwrap the rest against."""
     reader = Reader(mechanism, formulation, recording, inputs, start)
     values = dict(

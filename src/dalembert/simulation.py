@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
 from dalembert.formulations.maximal.engine import Recording, new_recording
 from dalembert.formulations.maximal.series import Motion
-from dalembert.formulations.variational import Variational
+from dalembert.formulations.formulation import Formulation
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
 from dalembert.reading import read_trajectory
@@ -33,7 +33,7 @@ class Simulation:
     ``set_velocity`` change it. Time, pose and velocities are those of the current knot.
     """
 
-    def __init__(self, mechanism: Mechanism, formulation: Variational) -> None:
+    def __init__(self, mechanism: Mechanism, formulation: Formulation) -> None:
         if not isinstance(mechanism, Mechanism):
             raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
         if not mechanism.bodies:

@@ -38,6 +38,10 @@ class Variational:
         """What runs a mechanism in this formulation."""
         return VariationalEngine(mechanism, self)
 
+    def reader(self, mechanism: Mechanism) -> VariationalEngine:
+        """What reads a recorded run."""
+        return VariationalEngine(mechanism, self)
+
 
 class VariationalEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by the variational integrator."""

@@ -44,13 +44,21 @@ def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recor
 
 
 class MaximalEngine:
-    """Records, graph and state of one mechanism in maximal coordinates."""
+    """Records, graph and state of one mechanism in maximal coordinates.
+
+    ``exact``: recorded momenta are those at the knots, and recorded forces hold there; otherwise the momenta are left
+    limits, and knot velocities follow by projection. ``body_size``, ``couples_bodies``: the shape of the graph.
+    """
+
+    exact = False
+    body_size = 6
+    couples_bodies = False
 
     def __init__(self, mechanism: Mechanism, dt: float) -> None:
         self.mechanism = mechanism
         self.dt = dt
         self.records = compile_mechanism(mechanism)
-        self.system = build_system(self.records)
+        self.system = build_system(self.records, self.body_size, self.couples_bodies)
         self.saved = self.records.bodies.copy()
         self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
         self.clock = np.zeros(3)
@@ -112,7 +120,7 @@ class MaximalEngine:
         prescribed = np.stack([records.joints["rate"], records.joints["acceleration"]])[:, None]
         motion_series(
             records, system.blocks, system.structure.schedule, system.vector, self.compliance, recording, nothing,
-            self.base_load, prescribed, motion,
+            self.base_load, prescribed, motion, self.exact,
         )
         return motion, recording
 

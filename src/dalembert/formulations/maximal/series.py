@@ -15,6 +15,7 @@ from dalembert.formulations.maximal.knot import (
     open_amounts,
     potential_energy,
     project,
+    put6,
 )
 from dalembert.kernel import inline, kernel
 from dalembert.mechanism.records import BALL
@@ -68,12 +69,13 @@ def pose_series(records, recording, inputs, base_load, coordinate, violation, co
 
 
 @kernel
-def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion):
+def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion, exact):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
 
     A knot's momentum is its left limit plus the half kick of the interval before, projected on the joints. Knots that
     no kick was recorded for, a start and the end, get their row forces from an acceleration-level solve.
-    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions. ``exact``: momenta and forces were
+    recorded for the knots themselves, except for the forces of a start.
     """
     bodies, joints = records.bodies, records.joints
     velocity = motion.velocity
@@ -91,9 +93,16 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
         for i in range(bodies.shape[0] - 1):
             for c in range(6):
                 wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
-        project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
+        if exact:
+            for i in range(bodies.shape[0] - 1):
+                momentum = recording.momentum[knot, i]
+                linear = scale3(1.0 / bodies[i].mass, load3(momentum))
+                put6(velocity[knot, i], linear, mat_vec(load9(bodies[i].inertia_inverse), load3(momentum[3:])))
+        else:
+            project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
         joint_rates(records, velocity[knot], motion.rate[knot])
-        if knot == count - 1 or recording.step_before[knot] == 0.0:
+        unknown = recording.substeps[knot] == 0 if exact else knot == count - 1 or recording.step_before[knot] == 0.0
+        if unknown:
             accelerate(
                 records, blocks, schedule, vector, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot]
             )

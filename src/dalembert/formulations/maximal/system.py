@@ -14,20 +14,27 @@ COMPLIANCE = 1e-8
 
 @dataclass(frozen=True)
 class System:
-    """Records with their graph, its factor's blocks and a vector of unknowns."""
+    """Records with their graph, its factor's blocks, a vector of unknowns, and where blocks between bodies lie (joints, 2)."""
 
     records: Records
     structure: Structure
     blocks: np.ndarray
     vector: np.ndarray
+    edges: np.ndarray
 
 
-def build_system(records: Records) -> System:
-    """Number the nodes, analyse the graph and tell every record where its blocks are."""
+def build_system(records: Records, body_size: int = 6, couple_bodies: bool = False) -> System:
+    """Number the nodes, analyse the graph and tell every record where its blocks are.
+
+    ``couple_bodies``: joined bodies also meet directly, through the change of the joint's forces with the pose.
+    """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = len(bodies) - 1
     bodies["node"][:world] = np.arange(world)
-    sizes, constraint, edges = [6] * world, [False] * world, []
+    sizes, constraint, edges = [body_size] * world, [False] * world, []
+    pairs = [(int(j["parent"]), int(j["child"])) for j in joints]
+    if couple_bodies:
+        edges += [pair for pair in pairs if world not in pair]
     for joint in joints:
         if joint["rows"] > 0:
             joint["node"] = len(sizes)
@@ -59,7 +66,12 @@ def build_system(records: Records) -> System:
         for slot in range(int(coupling["bodies"])):
             coupling["block_cb"][slot] = structure.block(node, int(coupling["body"][slot]))
             coupling["block_bc"][slot] = structure.block(int(coupling["body"][slot]), node)
-    return System(records, structure, structure.new_blocks(), structure.new_vector())
+    between = np.full((len(joints), 2), -1)
+    if couple_bodies:
+        for i, (a, b) in enumerate(pairs):
+            if world not in (a, b):
+                between[i] = structure.block(a, b), structure.block(b, a)
+    return System(records, structure, structure.new_blocks(), structure.new_vector(), between)
 
 
 def has_loops(records: Records) -> bool:

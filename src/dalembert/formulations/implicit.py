@@ -1,0 +1,149 @@
+"""The implicit formulation: maximal coordinates with additive quaternions, BDF and DIRK methods (Quaternion)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
+from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.maximal.series import Motion
+from dalembert.mechanism.mechanism import Mechanism
+
+
+class Tableau(NamedTuple):
+    """Coefficients of a diagonally implicit Runge-Kutta method. Adding a method is adding a table."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    stiffly_accurate: bool
+
+
+def _tableau(a: list[list[float]], b: list[float]) -> Tableau:
+    matrix, weights = np.array(a), np.array(b)
+    return Tableau(matrix, weights, matrix.sum(axis=1), bool(np.allclose(matrix[-1], weights)))
+
+
+_G = 1.0 - np.sqrt(0.5)
+#: Quaternion, Appendix A. The second row of the stiffly accurate method is sqrt(2)/2, 1 - sqrt(2)/2 (as printed it does not sum to 1).
+TABLEAUS = {
+    "sdirk2": _tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G]),
+    "pareschi_russo": _tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5]),
+}
+MULTISTEP = {"bdf1": 1, "bdf2": 2}
+METHODS = (*MULTISTEP, *TABLEAUS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implicit:
+    """Fully implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2" or "pareschi_russo".
+
+    BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
+    ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
+    2**max_halvings steps before ``StepFailure``.
+    """
+
+    dt: float
+    method: str = "bdf2"
+    tolerance: float = 1e-10
+    max_iterations: int = 40
+    max_halvings: int = 6
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
+        if self.method not in METHODS:
+            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
+        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
+            if getattr(self, name) < least:
+                raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
+
+    def engine(self, mechanism: Mechanism) -> ImplicitEngine:
+        """What runs a mechanism in this formulation."""
+        return ImplicitEngine(mechanism, self)
+
+    def reader(self, mechanism: Mechanism) -> MaximalEngine:
+        """What reads a recorded run."""
+        return KnotReader(mechanism, self.dt)
+
+
+class KnotReader(MaximalEngine):
+    """Reads knots whose velocities and forces are those of the steps themselves."""
+
+    exact = True
+
+
+class ImplicitEngine(MaximalEngine):
+    """A mechanism's records, graph and state, stepped by BDF or DIRK methods."""
+
+    exact = True
+    body_size = 7
+    couples_bodies = True
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        super().__init__(mechanism, options.dt)
+        self.options = options
+        bodies, joints, couplings = self.sizes
+        self.stages = np.zeros(bodies, STAGE)
+        self.saved_stages = self.stages.copy()
+        self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
+        self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
+        self.scratch = np.zeros((13, 12))
+        self._reader = KnotReader(mechanism, options.dt)
+
+    def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
+        super().start(position, orientation, velocity)
+        stages, half = self.stages, 0.5 * velocity[:, 3:]
+        stages["x0"], stages["q0"], stages["v0"] = position, orientation, velocity[:, :3]
+        w, u = orientation[:, :1], orientation[:, 1:]
+        stages["w0"][:, 0] = -np.sum(u * half, axis=1)
+        stages["w0"][:, 1:] = w * half + np.cross(u, half)
+
+    def state(self) -> tuple[np.ndarray, ...]:
+        return *super().state(), self.stages.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        super().restore(state[:-1])
+        self.stages[:] = state[-1]
+
+    def read_knot(self) -> tuple[Motion, Recording]:
+        reader = self._reader
+        reader.records.bodies[["x", "q", "p", "l", "force", "torque"]] = self.records.bodies[["x", "q", "p", "l", "force", "torque"]]
+        for name in ("coordinate", "input", "target", "rate", "acceleration"):
+            reader.records.joints[name] = self.records.joints[name]
+        reader.clock[:] = self.clock
+        return reader.read_knot()
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+        options, system = self.options, self.system
+        multistep = MULTISTEP.get(options.method, 0)
+        tableau = TABLEAUS["sdirk2" if multistep else options.method]
+        outcome, done, size = run_steps(
+            self.records, self.stages, system.edges, system.blocks, system.structure.schedule, system.vector, self.impulse,
+            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.saved_stages, self.clock,
+            self.base_load, recording, inputs, tableau, multistep, first, count, options.dt, self.compliance,
+            options.tolerance, options.max_iterations, options.max_halvings,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    @property
+    def solved(self) -> bool:
+        return self.outcome[0] == SOLVED
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
+        self.records.joints["r"] = self.row_residual
+        return StepFailure(
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
+            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
+            "Use a smaller dt, or check the model and its targets there."
+        )
