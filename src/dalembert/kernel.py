@@ -98,3 +98,13 @@ def inline(function: F) -> F:
 def merged(function: F) -> F:
     """Make ``function`` part of each caller's source: for large functions with one caller, which then compile once."""
     return _declare(function, {**OPTIONS, "inline": "always"})
+
+
+def announce_compilation(path: str) -> None:
+    """Say once, on standard error, that the kernels of a file are not in the cache yet and will be compiled."""
+    if path not in _announced and not (cache_root() / source_digest(Path(path))).exists():
+        print("dalembert: compiling kernels for the first time, about half a minute (cached for later runs)", file=sys.stderr, flush=True)
+    _announced.add(path)
+
+
+_announced: set[str] = set()

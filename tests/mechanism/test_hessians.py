@@ -1,11 +1,9 @@
 """Second derivatives of rows and laws against finite differences of the wrenches, over every joint of the table."""
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from pairs import TYPES, moved, tangent, with_laws
 
 import dalembert as da
 from dalembert.formulations.maximal.knot import evaluate_knot
@@ -13,9 +11,6 @@ from dalembert.kernel import kernel
 from dalembert.mechanism.hessians import add_laws, add_row
 from dalembert.mechanism.rows import frame_rotation, relative
 from dalembert.spatial.tuples import load3, load9
-
-sys.path.append(str(Path(__file__).parents[1] / "formulations"))
-from pairs import TYPES, moved, tangent, with_laws  # noqa: E402
 
 
 @kernel

@@ -7,9 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations import implicit_step
 from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.system import System, build_system
+from dalembert.kernel import announce_compilation
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -35,6 +38,10 @@ TABLEAUS = {
 }
 MULTISTEP = {"bdf1": 1, "bdf2": 2}
 METHODS = (*MULTISTEP, *TABLEAUS)
+
+BODY = 7  # unknowns of a body: v and q'
+#: how many times the work of a factorisation exact Newton may cost
+EXACT_NEWTON = 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +89,9 @@ class ImplicitEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by BDF or DIRK methods."""
 
     exact = True
-    body_size = 7
-    couples_bodies = True
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        announce_compilation(implicit_step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
         bodies, joints, couplings = self.sizes
@@ -95,6 +101,15 @@ class ImplicitEngine(MaximalEngine):
         self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
         self.scratch = np.zeros((13, 12))
         self._reader = KnotReader(mechanism, options.dt)
+
+    def _build(self) -> System:
+        """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
+
+        Without them the change of a joint's force with the pose of the other body is left to the iteration.
+        """
+        work = build_system(self.records, BODY).structure.work
+        exact = build_system(self.records, BODY, couple_bodies=True)
+        return exact if exact.structure.work < EXACT_NEWTON * work else build_system(self.records, BODY)
 
     def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
         super().start(position, orientation, velocity)

@@ -252,12 +252,16 @@ def write_rows(row, col, G, rows):
 
 @inline
 def add_stiffness(blocks, bodies, parent, child, edge, world, K, scale):
-    """Subtract ``scale`` K, by positions and rotations, from the equations of both bodies."""
+    """Subtract ``scale`` K, by positions and rotations, from the equations of both bodies.
+
+    Where the graph has no edge between them, their coupling is left to the iteration.
+    """
     for c in range(6):
         factor_c = scale if c < 3 else 2.0 * scale
         for r in range(6):
             if parent != world:
                 blocks[bodies[parent].diagonal].M[r, c] -= factor_c * K[r, c]
+            if edge[0] >= 0:
                 blocks[edge[0]].M[r, c] -= factor_c * K[r, 6 + c]
                 blocks[edge[1]].M[r, c] -= factor_c * K[6 + r, c]
             blocks[bodies[child].diagonal].M[r, c] -= factor_c * K[6 + r, 6 + c]

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations import variational_step
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.variational_step import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST, run_steps
+from dalembert.kernel import announce_compilation
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -47,6 +49,7 @@ class VariationalEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by the variational integrator."""
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        announce_compilation(variational_step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
 

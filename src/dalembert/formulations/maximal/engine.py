@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.formulations.maximal.assembly import direction_rows
 from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts, potential_energy
 from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
-from dalembert.formulations.maximal.system import COMPLIANCE, build_system, has_loops, row_scale
+from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, row_scale
 from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -47,18 +47,16 @@ class MaximalEngine:
     """Records, graph and state of one mechanism in maximal coordinates.
 
     ``exact``: recorded momenta are those at the knots, and recorded forces hold there; otherwise the momenta are left
-    limits, and knot velocities follow by projection. ``body_size``, ``couples_bodies``: the shape of the graph.
+    limits, and knot velocities follow by projection.
     """
 
     exact = False
-    body_size = 6
-    couples_bodies = False
 
     def __init__(self, mechanism: Mechanism, dt: float) -> None:
         self.mechanism = mechanism
         self.dt = dt
         self.records = compile_mechanism(mechanism)
-        self.system = build_system(self.records, self.body_size, self.couples_bodies)
+        self.system = self._build()
         self.saved = self.records.bodies.copy()
         self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
         self.clock = np.zeros(3)
@@ -66,6 +64,9 @@ class MaximalEngine:
         self._mark_active()
         evaluate_knot(self.records)
         self.compliance = COMPLIANCE * row_scale(self.records) if has_loops(self.records) else 0.0
+
+    def _build(self) -> System:
+        return build_system(self.records)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
