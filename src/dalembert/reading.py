@@ -4,9 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.maximal.series import motion_series, new_motion, pose_series
+from dalembert.formulations.maximal.least_norm import least_norm, row_weights
+from dalembert.formulations.maximal.series import force_series, motion_series, new_motion, pose_series
 from dalembert.formulations.formulation import Formulation
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.trajectory import Trajectory
@@ -64,6 +66,22 @@ class Reader:
             row_force=self.recording.row_force, coupling_force=self.recording.coupling_force,
         )
 
+    def least_norm(self, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Forces, torques and actuation at some knots with the redundant part chosen least in a weighted norm."""
+        self.motion()
+        engine, recording = self.engine, self.recording
+        per_row = row_weights(engine, weights, drive_weight)
+        short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
+        steps = np.minimum(knots, self.knots - 2)
+        inputs = Inputs(*(t[steps] if len(t) else t for t in self.inputs[:2]), np.ascontiguousarray(self.inputs.target[knots]))
+        for i in range(len(knots)):
+            engine.records.bodies["x"][:-1], engine.records.bodies["q"][:-1] = short.position[i], short.orientation[i]
+            short.row_force[i], short.coupling_force[i] = least_norm(engine, short.row_force[i], short.coupling_force[i], per_row)
+        joints = engine.sizes[1]
+        force, torque, actuation = (np.zeros((len(knots), joints, n)) for n in (3, 3, 6))
+        force_series(engine.records, short, inputs, engine.base_load, force, torque, actuation)
+        return dict(force=force, torque=torque, actuation=actuation)
+
     def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
         prescribed = np.zeros((2, *coordinate.shape))
@@ -89,5 +107,5 @@ def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: R
         couplings=tuple(c.name for c in mechanism.couplings),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
+        _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)), _least_norm=reader.least_norm,
     )

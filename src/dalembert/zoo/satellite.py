@@ -3,7 +3,7 @@
 The wing folds in the x-z plane of the bus. Panel k and strut k cross in their middles like scissors, and the ends of
 each cell are hinged to the next, so all panels and struts lie along two directions: the odd panels and even struts at
 an angle ``a`` above the x axis, the others at an angle ``b``. Panel 1 is hinged to the bus at the root; the first strut's
-free end hangs on a swing link. Root, panel, strut and swing link are a four-bar, which gives b from a in closed form:
+free end hangs on a swing link, on a bracket of the bus beside the stowed wing. Root, panel, strut and swing link are a four-bar, which gives b from a in closed form:
 one internal degree of freedom, for whatever number of panels.
 """
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SatelliteDesign:
     def swing(self) -> tuple[Point, float]:
         """Where the swing link hangs on the bus, (x, z) from the root, and its length: chosen so that b = -a at both ends."""
         high, low = self.panel_length * sin(self.stowed), self.panel_length * sin(self.deployed)
-        return (-self.swing_reach, 0.5 * (high + low)), hypot(self.swing_reach, 0.5 * (high - low))
+        return (self.swing_reach, 0.5 * (high + low)), hypot(self.swing_reach, 0.5 * (high - low))
 
     @property
     def driven(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class SatelliteDesign:
         half = 0.5 * self.panel_length
         middle = half * cos(panel), half * sin(panel)
         hang, length = self.swing
-        free_end = meeting(middle, half, hang, length, side=-1.0)
+        free_end = meeting(middle, half, hang, length, side=1.0)
         return panel, direction_of(free_end, middle)
 
 

@@ -111,6 +111,15 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
 
 
 @kernel
+def force_series(records, recording, inputs, base_load, force, torque, actuation):
+    """What the joints transmit at recorded knots, from the recorded forces of their rows."""
+    for knot in range(force.shape[0]):
+        recall(records, recording, inputs, base_load, knot)
+        for i in range(records.joints.shape[0]):
+            transmit(records.bodies, records.joints[i], recording.row_force[knot, i], force[knot, i], torque[knot, i], actuation[knot, i])
+
+
+@kernel
 def transmit(bodies, joint, row_force, force, torque, actuation):
     """What a joint transmits to its child, at the joint's point, in the joint's frame on the parent (DESIGN section 4)."""
     y, C, R_parent = joint_at_knot(bodies, joint)
