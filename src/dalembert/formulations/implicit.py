@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations import implicit_step
+from dalembert.formulations import implicit_step, semi_implicit_step
 from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.series import Motion
@@ -37,7 +37,7 @@ TABLEAUS = {
     "pareschi_russo": _tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5]),
 }
 MULTISTEP = {"bdf1": 1, "bdf2": 2}
-METHODS = (*MULTISTEP, *TABLEAUS)
+METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
 
 BODY = 7  # unknowns of a body: v and q'
 #: how many times the work of a factorisation exact Newton may cost
@@ -46,7 +46,8 @@ EXACT_NEWTON = 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class Implicit:
-    """Fully implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2" or "pareschi_russo".
+    """Implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2", "pareschi_russo", or the
+    baseline "semi_implicit" with the Baumgarte factor ``stabilization`` (0 to 1; eq. 49).
 
     BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
     ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
@@ -58,21 +59,24 @@ class Implicit:
     tolerance: float = 1e-10
     max_iterations: int = 40
     max_halvings: int = 6
+    stabilization: float = 0.2
 
     def __post_init__(self) -> None:
         for name in ("dt", "tolerance"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
+        if not 0.0 <= self.stabilization <= 1.0:
+            raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
         if self.method not in METHODS:
             raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
         for name, least in (("max_iterations", 1), ("max_halvings", 0)):
             if getattr(self, name) < least:
                 raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
 
-    def engine(self, mechanism: Mechanism) -> ImplicitEngine:
+    def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
-        return ImplicitEngine(mechanism, self)
+        return SemiImplicitEngine(mechanism, self) if self.method == "semi_implicit" else ImplicitEngine(mechanism, self)
 
     def reader(self, mechanism: Mechanism) -> MaximalEngine:
         """What reads a recorded run."""
@@ -161,4 +165,36 @@ class ImplicitEngine(MaximalEngine):
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
             f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
             "Use a smaller dt, or check the model and its targets there."
+        )
+
+
+class SemiImplicitEngine(MaximalEngine):
+    """The same mechanism stepped by semi-implicit Euler."""
+
+    exact = True
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        announce_compilation(semi_implicit_step.__file__)
+        super().__init__(mechanism, options.dt)
+        self.options = options
+        bodies, joints, couplings = self.sizes
+        self.scratch = (
+            np.zeros((bodies, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6)), np.zeros(couplings),
+        )
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+        system = self.system
+        done, size = semi_implicit_step.run_steps(
+            self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load, recording, inputs,
+            first, count, self.options.dt, self.options.stabilization, self.compliance, *self.scratch,
+        )
+        self.outcome = (SOLVED if done == count else SINGULAR, float(size))
+        return int(done)
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        return StepFailure(
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no velocities that satisfy its joints and drives "
+            f"(residual {self.outcome[1]:.3g} m/s). Use a smaller dt, or check the targets there."
         )

@@ -3,8 +3,8 @@
 The wing folds in the x-z plane of the bus. Panel k and strut k cross in their middles like scissors, and the ends of
 each cell are hinged to the next, so all panels and struts lie along two directions: the odd panels and even struts at
 an angle ``a`` above the x axis, the others at an angle ``b``. Panel 1 is hinged to the bus at the root; the first strut's
-free end hangs on a swing link, on a bracket of the bus beside the stowed wing. Root, panel, strut and swing link are a four-bar, which gives b from a in closed form:
-one internal degree of freedom, for whatever number of panels.
+free end hangs on a swing link, on a bracket of the bus beside the stowed wing. Root, panel, strut and swing link are a
+four-bar, which gives b from a in closed form: one internal degree of freedom, for whatever number of panels.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SatelliteDesign:
     panel_width: float = 1.6
     panel_mass: float = 4.5
     strut_mass: float = 0.35
-    swing_reach: float = 0.7
+    swing_reach: float = 1.2
     swing_mass: float = 0.5
     bus_size: tuple[float, float, float] = (1.4, 1.5, 1.6)
     bus_mass: float = 320.0

@@ -278,7 +278,8 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
 def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, lag):
     """Right-hand side of the knot system minus its product with (velocity, impulse), compliance left out.
 
-    ``wanted``: (n, 6) momenta; rows ask for G v = the prescribed rate. Returns the largest row residual.
+    ``wanted``: (n, 6) momenta; a row asks for the rate in ``joint.r``, a coupling for that in ``coupling.r``. Returns the
+    largest row residual.
     """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
@@ -307,7 +308,7 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
             if joint.row_kind[k] == COMPLIANT:
                 r[k] = -impulse[i, k] - lag * joint.damping[direction] * flow
             else:
-                r[k] = (joint.rate[direction] if direction >= 0 else 0.0) - flow
+                r[k] = joint.r[k] - flow
                 worst = max(worst, abs(r[k]))
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
@@ -316,8 +317,8 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
             for c in range(6):
                 flow += coupling.G[slot, c] * velocity[coupling.body[slot], c]
                 vector[bodies[coupling.body[slot]].node].v[c] += coupling.G[slot, c] * coupling_impulse[i]
-        vector[coupling.node].v[0] = -flow
-        worst = max(worst, abs(flow))
+        vector[coupling.node].v[0] = coupling.r - flow
+        worst = max(worst, abs(coupling.r - flow))
     return worst
 
 

@@ -89,6 +89,11 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
             for k in range(6):
                 joints[i].rate[k] = prescribed[0, knot, i, k]
                 joints[i].acceleration[k] = prescribed[1, knot, i, k]
+            for k in range(joints[i].rows):
+                direction = joints[i].row_direction[k]
+                joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
+        for i in range(records.couplings.shape[0]):
+            records.couplings[i].r = 0.0
         half = 0.5 * recording.step_before[knot]
         for i in range(bodies.shape[0] - 1):
             for c in range(6):
