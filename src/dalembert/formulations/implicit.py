@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations import implicit_step, semi_implicit_step
+from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
 from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.kernel import announce_compilation
+from dalembert.linalg import analyse
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -52,6 +54,9 @@ class Implicit:
     BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
     ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
     2**max_halvings steps before ``StepFailure``.
+    ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
+    after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
+    position drives weigh against those of joints when the kinematic solver shares out redundant ones.
     """
 
     dt: float
@@ -60,6 +65,8 @@ class Implicit:
     max_iterations: int = 40
     max_halvings: int = 6
     stabilization: float = 0.2
+    solver: str = "auto"
+    drive_weight: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("dt", "tolerance"):
@@ -68,6 +75,12 @@ class Implicit:
                 raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
         if not 0.0 <= self.stabilization <= 1.0:
             raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
+        if self.solver not in ("auto", "general", "kinematic"):
+            raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
+        if self.solver == "kinematic" and self.method not in MULTISTEP:
+            raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
+        if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
+            raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
         if self.method not in METHODS:
             raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
         for name, least in (("max_iterations", 1), ("max_halvings", 0)):
@@ -76,7 +89,19 @@ class Implicit:
 
     def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
-        return SemiImplicitEngine(mechanism, self) if self.method == "semi_implicit" else ImplicitEngine(mechanism, self)
+        if self.method == "semi_implicit":
+            return SemiImplicitEngine(mechanism, self)
+        driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
+        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
+            engine = KinematicEngine(mechanism, self)
+            if engine.applies:
+                return engine
+            if self.solver == "kinematic":
+                raise ModelError(
+                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears; "
+                    f"{engine.freedom} velocities are free. Use solver='general'."
+                )
+        return ImplicitEngine(mechanism, self)
 
     def reader(self, mechanism: Mechanism) -> MaximalEngine:
         """What reads a recorded run."""
@@ -165,6 +190,51 @@ class ImplicitEngine(MaximalEngine):
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
             f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
             "Use a smaller dt, or check the model and its targets there."
+        )
+
+
+class KinematicEngine(ImplicitEngine):
+    """A fully constrained mechanism: poses from the drives, then velocities, then forces."""
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        super().__init__(mechanism, options)
+        self.freedom = analyse_redundancy(self).freedom
+        world, joints = self.sizes[0], self.records.joints
+        pairs = [(int(j["parent"]), int(j["child"])) for j in joints]
+        edges = np.array([p for p in pairs if world not in p], dtype=np.int64).reshape(-1, 2)
+        self.graph = analyse([6] * world, edges)
+        self.between = np.array([[-1, -1] if world in (a, b) else [self.graph.block(a, b), self.graph.block(b, a)] for a, b in pairs])
+        self.graph_blocks, self.graph_vector = self.graph.new_blocks(), self.graph.new_vector()
+        self.ones = np.ones((len(joints), 6))
+        self.weights = np.where(joints["row_direction"] >= 0, options.drive_weight, 1.0)
+
+    @property
+    def applies(self) -> bool:
+        """True when the drives determine the pose."""
+        return self.freedom == 0 and not self.mechanism.couplings
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        options = self.options
+        outcome, done, size = kinematic_step.run_steps(
+            self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
+            self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
+            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, options.dt, options.tolerance, options.max_iterations,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for targets that no pose can meet."""
+        worst = [
+            (float(np.max(np.abs(self.row_residual[e.index, : int(j["locks"])]), initial=0.0)), e.name)
+            for e, j in zip(self.mechanism.joints, self.records.joints)
+        ]
+        drives = [e.name for e in self.mechanism.joints if "position" in e.type.drive]  # type: ignore[operator]
+        opened = ", ".join(f"{name!r} by {size:.2g}" for size, name in sorted(worst, reverse=True)[:4])
+        return StepFailure(
+            f"no pose of {self.mechanism.name!r} meets the targets of its drives in the step at t = {time:.6g} s: open are {opened} "
+            f"(m or rad). The drives are {', '.join(drives[:12])}{' ...' if len(drives) > 12 else ''}; give targets that agree "
+            "(Simulation.solve_pose finds some), or smaller steps."
         )
 
 

@@ -7,8 +7,9 @@ together, pushed by one slide; crossed couplers bend each finger's outer joints 
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import pi, sin
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,10 +95,18 @@ def _add_head(figure: Mechanism, chest: Body, drive: Drive) -> None:
     figure.joint("neck pitch", Revolute(axis="y"), neck, yoke, at=nod)
     figure.joint("neck roll", Revolute(axis="x"), yoke, head, at=nod)
     figure.joint("jaw hinge", Revolute(axis="y"), head, jaw, at=hinge)
-    small = dict(drive=drive, mass=0.05, radius=0.004)
-    push_rod(figure, "neck pitch drive", neck, yoke, plane(nod, Z, X), pivot=(-0.06, -0.01), tip=(-0.06, -0.045), end=(0.0, -0.04), **small)
-    push_rod(figure, "neck roll drive", yoke, head, plane(nod, Z, -Y), pivot=(-0.05, 0.0), tip=(-0.055, 0.03), end=(0.02, 0.035), **small)
-    push_rod(figure, "jaw drive", head, jaw, plane(hinge, X, -Z), pivot=(-0.03, -0.06), tip=(-0.005, -0.07), end=(0.025, 0.005), **small)
+    push_rod(
+        figure, "neck pitch drive", neck, yoke, plane(nod, Z, X), pivot=(-0.06, -0.01), tip=(-0.06, -0.045), end=(0.0, -0.04),
+        drive=drive, mass=0.05, radius=0.004,
+    )
+    push_rod(
+        figure, "neck roll drive", yoke, head, plane(nod, Z, -Y), pivot=(-0.05, 0.0), tip=(-0.055, 0.03), end=(0.02, 0.035),
+        drive=drive, mass=0.05, radius=0.004,
+    )
+    push_rod(
+        figure, "jaw drive", head, jaw, plane(hinge, X, -Z), pivot=(-0.03, -0.06), tip=(-0.005, -0.07), end=(0.025, 0.005),
+        drive=drive, mass=0.03, radius=0.003,
+    )
     _mount(figure, "face", head, Ellipsoid(semi_axes=(0.03, 0.07, 0.09), mass=0.35), (0.09, 0.0, 1.72))
     _mount(figure, "skull cap", head, Ellipsoid(semi_axes=(0.09, 0.08, 0.04), mass=0.4), (0.0, 0.0, 1.80))
 
@@ -116,9 +125,14 @@ def _add_leg(figure: Mechanism, name: str, side: float, pelvis: Body, drive: Dri
     figure.joint(f"{name} knee plate pin", Revolute(axis=hip.axis), thigh, plate, at=knee.origin)
     _coupler(figure, f"{name} upper level rod", pelvis, plate, hip.axis, hip.point((0.0, 0.06), 0.03), knee.point((0.0, 0.06), 0.03), 0.18)
     _coupler(figure, f"{name} lower level rod", plate, foot, hip.axis, knee.point((0.0, -0.05), 0.03), ankle.point((0.0, -0.05), 0.03), 0.18)
-    heavy = dict(axis=Y, drive=drive, mass=1.0, radius=0.02, pinned=True)
-    strut(figure, f"{name} hip drive", pelvis, thigh, hip.point((-0.06, -0.10)), hip.point((0.20, -0.07)), **heavy)
-    strut(figure, f"{name} knee drive", thigh, shank, knee.point((-0.28, -0.06)), knee.point((0.05, -0.07)), **heavy)
+    strut(
+        figure, f"{name} hip drive", pelvis, thigh, hip.point((-0.06, -0.10)), hip.point((0.20, -0.07)),
+        axis=Y, drive=drive, mass=1.0, radius=0.02, pinned=True,
+    )
+    strut(
+        figure, f"{name} knee drive", thigh, shank, knee.point((-0.28, -0.06)), knee.point((0.05, -0.07)),
+        axis=Y, drive=drive, mass=1.0, radius=0.02, pinned=True,
+    )
     _mount(figure, f"{name} hip armour", pelvis, Box(size=(0.12, 0.04, 0.14), mass=0.6), (0.0, 1.6 * y, HIP))
     _mount(figure, f"{name} thigh armour", thigh, Cylinder(radius=0.09, length=0.3, mass=1.4), hip.point((0.2, 0.0)))
     _mount(figure, f"{name} shin armour", shank, Cylinder(radius=0.07, length=0.3, mass=1.1), knee.point((0.2, 0.0)))
@@ -220,31 +234,55 @@ def _add_thumb(figure: Mechanism, name: str, palm: Body, at: Plane, drive: Drive
 
 # ---- motion
 
-#: amplitude (m or rad), period (s) and phase (rad) of the drives in ``figure_motion``: the figure bows, talks, beckons, grips and marches
-GESTURES: dict[str, tuple[float, float, float]] = {
-    "waist yaw": (0.35, 4.0, 0.0), "waist left strut": (0.018, 3.0, 0.4), "waist right strut": (0.018, 3.0, 1.1),
-    "neck yaw": (0.5, 3.2, 1.0), "neck pitch drive": (0.25, 1.6, 0.0), "neck roll drive": (0.2, 2.6, 2.0), "jaw drive": (0.2, 0.7, 0.0),
-    "left shoulder pitch": (0.5, 2.4, 0.0), "right shoulder pitch": (0.8, 2.8, 0.5),
-    "left shoulder roll drive": (0.015, 3.0, 0.6), "right shoulder roll drive": (0.02, 2.2, 0.0),
-    "left arm yaw": (0.4, 2.0, 1.0), "right arm yaw": (0.5, 2.0, 0.0),
-    "left elbow drive": (0.02, 2.0, 0.0), "right elbow drive": (0.025, 1.4, 0.8),
-    "left forearm yaw": (0.6, 1.8, 0.0), "right forearm yaw": (0.6, 1.5, 0.5),
-    "left wrist drive": (0.4, 1.2, 0.0), "right wrist drive": (0.4, 1.0, 1.0),
-    "left grip": (0.005, 1.5, 0.0), "right grip": (0.005, 1.1, 0.7),
-    "left thumb drive": (0.5, 1.5, 0.0), "right thumb drive": (0.5, 1.1, 0.7),
-    "left hip drive": (0.02, 2.0, 0.0), "right hip drive": (0.02, 2.0, pi),
-    "left knee drive": (0.02, 2.0, 0.5), "right knee drive": (0.02, 2.0, 0.5 + pi),
+class Gesture(NamedTuple):
+    """A swing of a drive: ``mean`` and ``amplitude`` in m or rad, ``period`` in s, ``phase`` in rad."""
+
+    mean: float
+    amplitude: float
+    period: float
+    phase: float = 0.0
+
+
+#: by driven joint: the figure looks around, nods and talks, waves and beckons, and marches on the spot
+GESTURES = {
+    "waist yaw": Gesture(0.0, 0.35, 4.0),
+    "waist left strut": Gesture(0.0, 0.018, 3.0, 0.4),
+    "waist right strut": Gesture(0.0, 0.018, 3.0, 1.1),
+    "neck yaw": Gesture(0.0, 0.5, 3.2, 1.0),
+    "neck pitch drive": Gesture(0.05, 0.25, 1.6),
+    "neck roll drive": Gesture(0.0, 0.2, 2.6, 2.0),
+    "jaw drive": Gesture(0.15, 0.15, 0.7),
+    "left shoulder pitch": Gesture(0.2, 0.5, 2.4),
+    "left shoulder roll drive": Gesture(-0.012, 0.010, 3.0, 0.6),
+    "left arm yaw": Gesture(0.0, 0.4, 2.0, 1.0),
+    "left elbow drive": Gesture(-0.020, 0.015, 2.0),
+    "left forearm yaw": Gesture(0.0, 0.6, 1.8),
+    "left wrist drive": Gesture(0.0, 0.4, 1.2),
+    "left grip": Gesture(0.0025, 0.0025, 1.5),
+    "left thumb drive": Gesture(0.3, 0.3, 1.5),
+    "left hip drive": Gesture(0.010, 0.020, 2.0),
+    "left knee drive": Gesture(-0.020, 0.018, 2.0, 0.5),
+    "right shoulder pitch": Gesture(0.5, 0.6, 2.8, 0.5),
+    "right shoulder roll drive": Gesture(-0.025, 0.015, 2.2),
+    "right arm yaw": Gesture(0.0, 0.5, 2.0),
+    "right elbow drive": Gesture(-0.030, 0.020, 1.4, 0.8),
+    "right forearm yaw": Gesture(0.0, 0.6, 1.5, 0.5),
+    "right wrist drive": Gesture(0.0, 0.4, 1.0, 1.0),
+    "right grip": Gesture(0.0025, 0.0025, 1.1, 0.7),
+    "right thumb drive": Gesture(0.3, 0.3, 1.1, 0.7),
+    "right hip drive": Gesture(0.010, 0.020, 2.0, pi),
+    "right knee drive": Gesture(-0.020, 0.018, 2.0, 0.5 + pi),
 }
 
 
-def figure_motion(*, size: float = 1.0, start: float = 1.0, gestures: dict[str, tuple[float, float, float]] | None = None) -> DriveMotion:
-    """Targets of the 27 drives over time: each swings about the reference pose, from rest, at full ``size`` after ``start`` (s).
+def figure_motion(*, start: float = 1.0, gestures: Mapping[str, Gesture] = GESTURES) -> DriveMotion:
+    """Targets of the 27 drives over time: each swings as its gesture says, from rest, fully after ``start`` (s).
 
-    There are as many drives as degrees of freedom, so that any targets within reach are consistent. ``gestures``:
-    amplitude, period and phase by driven joint, instead of ``GESTURES``.
+    There are as many drives as degrees of freedom, so that any targets within the linkages' reach are consistent.
     """
 
-    def target(amplitude: float, period: float, phase: float) -> Callable[[float], float]:
-        return lambda time: size * amplitude * smooth_step(time / start) * sin(2.0 * pi * time / period + phase)
+    def target(gesture: Gesture) -> Callable[[float], float]:
+        mean, amplitude, period, phase = gesture
+        return lambda time: smooth_step(time / start) * (mean + amplitude * sin(2.0 * pi * time / period + phase))
 
-    return {name: target(*gesture) for name, gesture in (GESTURES if gestures is None else gestures).items()}
+    return {name: target(gesture) for name, gesture in gestures.items()}

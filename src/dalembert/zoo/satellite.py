@@ -16,7 +16,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Revolute
-from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box
 from dalembert.zoo.drives import DriveMotion, Point, direction_of, meeting, smooth_step
 from dalembert.zoo.links import rod_between, turn_about
@@ -85,7 +85,7 @@ def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive
     free_end = (0.0, edge, L * sin(design.stowed))
     link = rod_between(mechanism, "swing link", (hang[0], edge, hang[1]), free_end, mass=design.swing_mass, radius=0.015)
 
-    def hinge(name: str, parent, child, at: np.ndarray) -> None:
+    def hinge(name: str, parent: Body, child: Body, at: np.ndarray) -> None:
         mechanism.joint(name, Revolute(axis="-y", drive=drive if name in design.driven else None), parent, child, at=at)
 
     before = None
@@ -117,7 +117,7 @@ def satellite_drives(panel: float, design: SatelliteDesign | None = None) -> dic
     design = SatelliteDesign() if design is None else design
     a, b = design.angles(panel)
     opened = 2.0 * design.stowed - (a - b)  # from panel k at a to panel k + 1 at b, against stowed and -stowed
-    return {"root": a - design.stowed, **{name: opened for name in design.driven[1:]}}
+    return {"root": a - design.stowed, **dict.fromkeys(design.driven[1:], opened)}
 
 
 def deployment(design: SatelliteDesign | None = None, *, start: float = 0.0, duration: float = 10.0) -> DriveMotion:

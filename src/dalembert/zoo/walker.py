@@ -21,7 +21,17 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Fixed, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box, Cylinder
-from dalembert.zoo.drives import DriveMotion, Plane, Point, crank_turn, plane, push_rod, smooth_step, strut, strut_stroke
+from dalembert.zoo.drives import (
+    DriveMotion,
+    Plane,
+    Point,
+    crank_turn,
+    plane,
+    push_rod,
+    smooth_step,
+    strut,
+    strut_stroke,
+)
 from dalembert.zoo.links import rod_between
 
 SIDES = {"left": 1.0, "right": -1.0}
@@ -96,8 +106,8 @@ def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body
     ankle = mechanism.body(f"{name} ankle", Box(size=(0.05, 0.06, 0.04), mass=0.35), position=ankle_at)
     shank = rod_between(mechanism, f"{name} shank", ankle_at, knee_at, mass=design.shank_mass, radius=0.03)
     thigh = rod_between(mechanism, f"{name} thigh", knee_at, hip_at, mass=design.thigh_mass, radius=0.04)
-    pitch = mechanism.body(f"{name} hip pitch bracket", Box(size=(0.08, 0.05, 0.12), mass=1.2), position=hip_at + (0.0, 0.0, 0.03))
-    yaw = mechanism.body(f"{name} hip yaw bracket", Box(size=(0.07, 0.07, 0.04), mass=0.9), position=hip_at + (0.0, 0.0, 0.05))
+    pitch = mechanism.body(f"{name} hip pitch bracket", Box(size=(0.08, 0.05, 0.12), mass=1.2), position=hip_frame.point((0.03, 0.0)))
+    yaw = mechanism.body(f"{name} hip yaw bracket", Box(size=(0.07, 0.07, 0.04), mass=0.9), position=hip_frame.point((0.05, 0.0)))
 
     mechanism.joint(f"{name} sole", Fixed(), base, foot, at=(0.03, y, 0.0))
     mechanism.joint(f"{name} ankle roll", Revolute(axis="x"), foot, ankle, at=ankle_at)
@@ -122,7 +132,7 @@ def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body
         "shank cover": (shank, Cylinder(radius=0.055, length=0.3, mass=0.4), shank_frame.point((0.5 * design.shank, 0.0))),
         "thigh cover": (thigh, Cylinder(radius=0.07, length=0.3, mass=0.6), 0.5 * (knee_at + hip_at)),
         "hip pitch motor": (pitch, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="y"), hip_frame.point(design.hip_crank[0])),
-        "hip roll motor": (yaw, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="x"), hip_at + (-0.08, 0.0, 0.0)),
+        "hip roll motor": (yaw, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="x"), hip_frame.point((0.0, -0.08))),
         "foot cover": (foot, Box(size=(0.26, 0.11, 0.06), mass=0.3), np.array([0.03, y, 0.05])),
     }
     for part, (carrier, shape, at) in parts.items():
