@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.formulations.formulation import Formulation
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.least_norm import least_norm, row_weights
 from dalembert.formulations.maximal.series import force_series, motion_series, new_motion, pose_series
-from dalembert.formulations.formulation import Formulation
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.trajectory import Trajectory
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.controls import InputTables, Target, read_control
+from dalembert.controls import InputTables, Target, read_control, read_target
 from dalembert.errors import ModelError
-from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
+from dalembert.formulations.formulation import Formulation
+from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, settle_velocities
 from dalembert.formulations.maximal.engine import Recording, new_recording
 from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
-from dalembert.formulations.formulation import Formulation
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
 from dalembert.reading import read_trajectory
@@ -157,13 +157,33 @@ class Simulation:
             raise
 
     def set_target(self, joint: str, target: Target) -> None:
-        """Target of a position-driven joint from now on: a value, or a function of time (s) that gives one."""
+        """Target of a position-driven joint from now on.
+
+        A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
+        one, or a table (times, values), which is interpolated smoothly and must cover the run.
+        """
         element = self._joint(joint)
         if "position" not in element.type.drive:  # type: ignore[operator]
             raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
-        value = target(self.time) if callable(target) else target
-        self._coordinates_of(joint, value)
-        self._targets[joint] = target
+        self._targets[joint] = read_target(element, target, self.time)
+
+    def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
+
+        Inverse kinematics of the whole mechanism with its drives free: targets taken from the answer are consistent.
+        ``weights``: how much each wish counts (1 by default). The simulation itself stays as it is.
+        """
+        asked = {name: self._coordinates_of(name, value) for name, value in wishes.items()}
+        for name, weight in (weights or {}).items():
+            if name not in asked or not (np.isfinite(weight) and weight > 0.0):
+                raise ModelError(f"the weight of {name!r} must be positive and belong to a wish, got {weight}")
+        engine, before = self._engine, self._engine.state()
+        try:
+            nearest_pose(self.mechanism, engine.records, asked, weights or {})
+            return {j.name: self.coordinates(j.name) for j in self.mechanism.joints}
+        finally:
+            engine.restore(before)
+            engine.refresh()
 
     def _hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
         body = self.mechanism[name]

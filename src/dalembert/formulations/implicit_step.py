@@ -27,7 +27,7 @@ from dalembert.mechanism.hessians import add_direction, add_laws, add_row
 from dalembert.mechanism.records import COMPLIANT
 from dalembert.mechanism.rows import aim, consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
+from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
 
 SOLVED, NOT_CONVERGED, SINGULAR = 0, 1, 2
 FLIP = 0.3

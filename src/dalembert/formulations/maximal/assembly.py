@@ -62,8 +62,13 @@ class Rows:
         return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
 
 
-def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None) -> Rows:
-    """All constraint rows, then the wished directions. Values are open amounts, or G v's right-hand side for ``rates``."""
+def _rows(
+    mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
+) -> Rows:
+    """All constraint rows (without those of position drives, if asked), then the wished directions.
+
+    Values are open amounts, or G v's right-hand side for ``rates``.
+    """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     rows = Rows(len(bodies) - 1)
     aim_all(records)
@@ -73,6 +78,8 @@ def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarra
     for element, joint in zip(mechanism.joints, joints):
         for k in range(int(joint["locks"])):
             direction = int(joint["row_direction"][k])
+            if direction >= 0 and not drives:
+                continue
             rate = joint["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], joint["Gp"][k]), (joint["child"], joint["Gc"][k])])
@@ -86,7 +93,7 @@ def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarra
         direction_rows(records, element.index, gradients)
         errors = _coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
         for i, error in enumerate(errors):
-            if not joint["driven"][i]:
+            if not (drives and joint["driven"][i]):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
 
@@ -205,3 +212,45 @@ def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray
             f"{owner!r} is missed by {miss.max():.3g} (m/s or rad/s)"
         )
     return velocity.reshape(-1, 6)
+
+
+def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
+    """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates.
+
+    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes; returns its root. The records are
+    changed. Raises AssemblyError, with the records as they were, when the passive joints cannot be closed.
+    """
+    bodies = records.bodies
+    before = bodies.copy()
+    mass = _mass_matrix(records)
+    mass = mass / mass.diagonal().mean()
+    per_name = {name: float(weights.get(name, 1.0)) for name in wishes}
+    size = np.inf
+    for _ in range(300):
+        rows = _rows(mechanism, records, wishes, None, drives=False)
+        matrix, values = rows.matrix(), np.array(rows.values)
+        wished = np.array([i >= len(values) - _wish_count(mechanism, wishes) for i in range(len(values))], dtype=bool)
+        G, g, J, e = matrix[~wished], values[~wished], matrix[wished], values[wished]
+        w = np.array([per_name[rows.owners[i]] for i in np.flatnonzero(wished)])
+        normal = J.T @ sparse.diags(w) @ J + 1e-6 * mass
+        corner = -1e-10 * sparse.identity(G.shape[0])
+        system = splu(sparse.bmat([[normal, G.T], [G, corner]], format="csc"))
+        step = system.solve(np.concatenate([-(J.T @ (w * e)), -g]))[: mass.shape[0]].reshape(-1, 6)
+        size = float(np.abs(step).max(initial=0.0))
+        if size < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
+            return float(np.sqrt(np.sum(w * e * e)))
+        fraction = min(1.0, 0.3 / max(size, 1e-12))
+        bodies["x"][:-1] += fraction * step[:, :3]
+        turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(fraction * step[:, 3:])
+        bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+    opened = np.abs(g)
+    if opened.max(initial=0.0) < 1e-9:
+        return float(np.sqrt(np.sum(w * e * e)))
+    message = _open_loop(mechanism, rows.owners[int(np.argmax(opened))], float(opened.max()), wishes)
+    bodies[:] = before
+    evaluate_knot(records)
+    raise AssemblyError(message)
+
+
+def _wish_count(mechanism: Mechanism, wishes: Mapping[str, np.ndarray]) -> int:
+    return sum(mechanism[name].type.freedom for name in wishes)
