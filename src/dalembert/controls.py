@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +52,7 @@ class InputTables:
             )
         for k, t in enumerate(times):
             if k > 0 or callable(target):
-                self.target[k, element.index, :free] = target_coordinates(element, target(t) if callable(target) else target, t)
+                self.target[k, element.index, :free] = target_coordinates(element, _at(target, t), t)
         turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
         jumps = np.abs(np.diff(self.target[:, element.index][:, turning], axis=0))
         if jumps.size and jumps.max() > LARGEST_TURN:
@@ -78,6 +79,10 @@ class InputTables:
             self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
 
 
+def _at(target: Any, time: float) -> Any:
+    return target(time) if callable(target) else target
+
+
 class Table:
     """A smooth function through targets (times, values)."""
 
@@ -102,7 +107,7 @@ def read_target(element: JointElement, target: Target, time: float) -> Target:
     return target_coordinates(element, target, time)
 
 
-def target_coordinates(element: JointElement, value: ArrayLike, time: float) -> np.ndarray:
+def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
     """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
     numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
     ball = any(kind == "ball" for kind, _ in element.type.directions)

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.formulations.formulation import Formulation
-from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.least_norm import least_norm, row_weights
 from dalembert.formulations.maximal.series import force_series, motion_series, new_motion, pose_series
 from dalembert.mechanism.mechanism import Mechanism
@@ -23,11 +24,11 @@ class Reader:
     def __init__(self, mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray) -> None:
         self.mechanism, self.formulation = mechanism, formulation
         self.recording, self.inputs, self.start = recording, inputs, start
-        self._engine: MaximalEngine | None = None
+        self._engine: Any = None
         self._pose: dict[str, np.ndarray] | None = None
 
     @property
-    def engine(self) -> MaximalEngine:
+    def engine(self) -> Any:
         if self._engine is None:
             self._engine = self.formulation.reader(self.mechanism)
         self._engine.records.joints["coordinate"] = self.start
@@ -73,7 +74,8 @@ class Reader:
         per_row = row_weights(engine, weights, drive_weight)
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
         steps = np.minimum(knots, self.knots - 2)
-        inputs = Inputs(*(t[steps] if len(t) else t for t in self.inputs[:2]), np.ascontiguousarray(self.inputs.target[knots]))
+        wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]))
         for i in range(len(knots)):
             engine.records.bodies["x"][:-1], engine.records.bodies["q"][:-1] = short.position[i], short.orientation[i]
             short.row_force[i], short.coupling_force[i] = least_norm(engine, short.row_force[i], short.coupling_force[i], per_row)

@@ -103,10 +103,12 @@ class Simulation:
         return analyse_redundancy(self._engine)
 
     def _read(self) -> Motion:
-        if self._motion is None:
+        motion = self._motion
+        if motion is None:
             self._engine.set_inputs(*self._last_inputs)
-            self._motion, _ = self._engine.read_knot()
-        return self._motion
+            motion, _ = self._engine.read_knot()
+            self._motion = motion
+        return motion
 
     def _knot_velocity(self) -> np.ndarray:
         return self._read().velocity[0, :-1]

@@ -7,6 +7,7 @@ from pairs import TYPES, moved, pair, with_laws
 
 import dalembert as da
 from dalembert.formulations import implicit_step as kernels
+from dalembert.mechanism.rows import aim
 
 
 def implicit(joint, seed: int, *, grounded: bool = False) -> da.Simulation:
@@ -57,7 +58,7 @@ def check(sim: da.Simulation) -> None:
     """At a solved stage, whose rows hold."""
     engine, gamma = sim._engine, 0.01
     for i in engine.records.driven:
-        kernels.aim(engine.records.joints[i])
+        aim(engine.records.joints[i])
     kernels.aggregate(engine.stages, 1.0, 0.0)
     kernels.begin(engine.stages, engine.impulse, engine.coupling_impulse)
     system = engine.system
@@ -101,13 +102,13 @@ def check(sim: da.Simulation) -> None:
         for view in views:
             value = float(view[0])
 
-            def change(size, view=view, value=value):
+            def press(size, view=view, value=value):
                 view[0] = value + size
 
-            def back(view=view, value=value):
+            def release(view=view, value=value):
                 view[0] = value
 
-            np.testing.assert_allclose(differ(change, back), A[:, column], atol=2e-7)
+            np.testing.assert_allclose(differ(press, release), A[:, column], atol=2e-7)
             column += 1
 
 

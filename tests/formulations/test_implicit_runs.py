@@ -6,6 +6,7 @@ import pytest
 
 import dalembert as da
 from dalembert import zoo
+from dalembert.trajectory import rotate
 
 
 def final(make, formulation, duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,7 +233,7 @@ def test_a_body_follows_a_recorded_motion():
     part.body("lower", mass=lower.mass, inertia=lower.inertia, position=lower.position, orientation=lower.orientation)
     hinge = whole.joints[1]
     part.joint("pose", da.Free(drive="position"), part.world, "base", at=upper.position)
-    at = upper.position + da.trajectory.rotate(upper.orientation, hinge.point_parent)
+    at = upper.position + rotate(upper.orientation, hinge.point_parent)
     part.joint("hinge", hinge.type, "base", "lower", at=at)
     sim = da.Simulation(part, da.Implicit(dt=0.001))
     sim.set_target("pose", (recorded.time, recorded.joint("pose").coordinates))

@@ -225,7 +225,7 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
     mass = _mass_matrix(records)
     mass = mass / mass.diagonal().mean()
     per_name = {name: float(weights.get(name, 1.0)) for name in wishes}
-    size = np.inf
+    size, g, e, w, rows = np.inf, np.zeros(0), np.zeros(0), np.zeros(0), Rows(0)
     for _ in range(300):
         rows = _rows(mechanism, records, wishes, None, drives=False)
         matrix, values = rows.matrix(), np.array(rows.values)

@@ -6,6 +6,7 @@ choosing a solver: mobility, redundancy, overactuation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -89,7 +90,8 @@ def _pivots(rows: np.ndarray, scale: np.ndarray | None = None) -> tuple[int, np.
     if len(rows) == 0:
         return 0, np.zeros(0, dtype=int), np.inf, np.zeros((rows.shape[1], 0))
     scale = np.linalg.norm(rows, axis=1, keepdims=True) if scale is None else scale
-    Q, R, order = qr((rows / scale).T, mode="economic", pivoting=True, check_finite=False)
+    factors: Any = qr((rows / scale).T, mode="economic", pivoting=True, check_finite=False)
+    Q, R, order = factors
     pivots = np.abs(np.diag(R))
     rank = int(np.sum(pivots > RANK_TOLERANCE * max(pivots[0], 1.0)))
     gap = np.inf if rank == len(pivots) or rank == 0 else float(pivots[rank - 1] / max(pivots[rank], 1e-300))
