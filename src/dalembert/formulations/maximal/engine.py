@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.formulations.maximal.assembly import direction_rows
 from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts, potential_energy
 from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
-from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, row_scale
+from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, set_softness
 from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -63,7 +63,8 @@ class MaximalEngine:
         self.outcome = (0, 0.0)
         self._mark_active()
         evaluate_knot(self.records)
-        self.compliance = COMPLIANCE * row_scale(self.records) if has_loops(self.records) else 0.0
+        set_softness(self.records)
+        self.compliance = COMPLIANCE if has_loops(self.records) else 0.0
 
     def _build(self) -> System:
         return build_system(self.records)

@@ -253,7 +253,7 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
             for c in range(joint.rows):
                 S[k, c] = 0.0
             weight = 1.0
-            S[k, k] = compliance
+            S[k, k] = compliance * joint.soft[k]
             if joint.row_kind[k] == COMPLIANT:
                 S[k, k] = 1.0
                 weight = lag * joint.damping[joint.row_direction[k]]
@@ -266,7 +266,7 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
                     blocks[joint.block_cj].M[c, k] = -joint.Gc[k, c]
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
-        blocks[coupling.diagonal].M[0, 0] = compliance
+        blocks[coupling.diagonal].M[0, 0] = compliance * coupling.soft
         for slot in range(coupling.bodies):
             for c in range(6):
                 blocks[coupling.block_cb[slot]].M[0, c] = coupling.G[slot, c]
@@ -421,11 +421,11 @@ def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse,
             for k in range(joints[i].rows):
                 r = vector[joints[i].node].v
                 impulse[i, k] += r[k]
-                r[k] *= compliance if joints[i].row_kind[k] != COMPLIANT else 0.0
+                r[k] *= compliance * joints[i].soft[k] if joints[i].row_kind[k] != COMPLIANT else 0.0
         for i in range(couplings.shape[0]):
             r = vector[couplings[i].node].v
             coupling_impulse[i] += r[0]
-            r[0] *= compliance
+            r[0] *= compliance * couplings[i].soft
     return True
 
 

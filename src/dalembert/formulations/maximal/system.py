@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.linalg import Structure, analyse
 from dalembert.mechanism.records import Records
 
-#: compliance of the proximal method, relative to ``row_scale``
+#: compliance of the proximal method, relative to each row's own scale
 COMPLIANCE = 1e-8
 
 
@@ -96,15 +96,18 @@ def has_loops(records: Records) -> bool:
     return False
 
 
-def row_scale(records: Records) -> float:
-    """The geometric mean of G M^-1 G^T over the rows: the scale of their compliance. Needs the rows' gradients.
+def set_softness(records: Records) -> None:
+    """Give every row the scale of its compliance: G M^-1 G^T, the inverse of the inertia that it feels.
 
-    One number for all rows, so that the impulses of redundant rows come out least in norm.
+    Needs the rows' gradients. A mechanism may hold grams and tonnes: one scale for all rows would not do.
     """
-    bodies, joints = records.bodies, records.joints
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     inverse = np.zeros((len(bodies), 6, 6))
     inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]
     inverse[:-1, 3:, 3:] = bodies["inertia_inverse"][:-1].reshape(-1, 3, 3)
-    held = np.arange(6) < joints["locks"][:, None]
-    scales = sum(np.einsum("jkc,jcd,jkd->jk", joints[G], inverse[joints[end]], joints[G]) for G, end in (("Gp", "parent"), ("Gc", "child")))
-    return float(np.exp(np.mean(np.log(np.asarray(scales)[held])))) if held.any() else 1.0
+    for G, end in (("Gp", "parent"), ("Gc", "child")):
+        joints["soft"] += np.einsum("jkc,jcd,jkd->jk", joints[G], inverse[joints[end]], joints[G])
+    joints["soft"][np.arange(6) >= joints["locks"][:, None]] = 1.0
+    for coupling in couplings:
+        slots = range(int(coupling["bodies"]))
+        coupling["soft"] = sum(coupling["G"][s] @ inverse[coupling["body"][s]] @ coupling["G"][s] for s in slots)
