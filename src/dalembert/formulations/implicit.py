@@ -218,7 +218,8 @@ class KinematicEngine(ImplicitEngine):
         outcome, done, size = kinematic_step.run_steps(
             self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
             self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
-            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, options.dt, options.tolerance, options.max_iterations,
+            self.base_load, recording, inputs, MULTISTEP[options.method], bool(np.all(self.weights == 1.0)),
+            first, count, options.dt, options.tolerance, options.max_iterations,
         )
         self.outcome = (int(outcome), float(size))
         return int(done)
