@@ -95,6 +95,7 @@ class Simulation:
         """Kinetic plus potential energy at the knot, in J."""
         u = self._knot_velocity()
         kinetic = 0.5 * float(np.sum(self._engine.momentum_of(u) * u))
+        kinetic += 0.5 * float(np.sum(self._engine.records.joints["armature"] * self._read().rate[0] ** 2))
         return kinetic + self._engine.potential_energy()
 
     def _read(self) -> Motion:

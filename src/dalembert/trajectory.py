@@ -64,6 +64,8 @@ class Trajectory:
     inertia: np.ndarray
     _values: dict[str, np.ndarray]
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
+    #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
+    armature: np.ndarray | None = None
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -147,7 +149,8 @@ class Trajectory:
         """Kinetic and potential energy at the knots."""
         linear = 0.5 * np.einsum("b,nbi,nbi->n", self.mass, self.velocity, self.velocity)
         angular = 0.5 * np.einsum("nbi,bij,nbj->n", self.angular_velocity, self.inertia, self.angular_velocity)
-        return EnergySeries(linear + angular, self._get("potential"))
+        rotors = 0.5 * np.einsum("jd,njd->n", self.armature, self._get("rate") ** 2) if self.armature is not None else 0.0
+        return EnergySeries(linear + angular + rotors, self._get("potential"))
 
     def momentum(self) -> MomentumSeries:
         """Total linear and angular momentum at the knots."""

@@ -40,6 +40,8 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
             file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
         file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
         file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
+        if trajectory.armature is not None:
+            file["armature"] = trajectory.armature
         series = file.create_group("series")
         for name, values in trajectory._values.items():
             series[name] = values
@@ -70,6 +72,7 @@ def _read(file: Any) -> Trajectory:
     return Trajectory(
         mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
         coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
+        armature=file["armature"][()] if "armature" in file else None,
     )
 
 
