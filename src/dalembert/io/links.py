@@ -3,7 +3,7 @@
 A file's link may hang on several joints in a row, or have no mass; a body of a mechanism hangs on one joint at a time
 and has mass. Links without mass merge with their neighbours. Between joints in a row there is a light body: where the
 following joints turn about one point, it takes a small share of the link's mass to that point, which changes neither
-mass nor motion, and its inertia is 1e-11 of the link's.
+mass nor motion, and its inertia is 1e-11 of the link's. A fixed link whose inertia could not turn by itself merges too.
 """
 from __future__ import annotations
 
@@ -143,7 +143,8 @@ def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
     for i in list(links):
         link = links[i]
         children = [j for j, other in links.items() if other.parent == i]
-        if link.fixed and (not heavy[i] or (merge_fixed and link.parent >= 0)):
+        thin = link.parent >= 0 and (_singular(link.inertia) or _singular(links[link.parent].inertia))
+        if link.fixed and (not heavy[i] or (merge_fixed and link.parent >= 0) or thin):
             _absorb(robot, links, i)
         elif not heavy[i] and len(children) == 1 and not links[children[0]].floating:
             child = links[children[0]]
@@ -179,6 +180,11 @@ def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
         parent.mass, parent.center = mass, center
 
 
+def _singular(inertia: np.ndarray) -> bool:
+    moments = np.linalg.eigvalsh(0.5 * (inertia + inertia.T))
+    return bool(moments[0] <= 1e-10 * np.abs(moments).max())
+
+
 def _moved(mass: float, offset: np.ndarray) -> np.ndarray:
     """Inertia of a point mass (Steiner)."""
     return mass * (offset @ offset * np.eye(3) - np.outer(offset, offset))
@@ -187,7 +193,7 @@ def _moved(mass: float, offset: np.ndarray) -> np.ndarray:
 def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, taken: set[str]) -> Body:
     """A link's body, its joints and the light bodies between them."""
     name = link.name if link.name not in mechanism else fresh(link.name, taken, "link")
-    mass, center, inertia = link.mass, link.center, link.inertia
+    mass, center, inertia = link.mass, link.center, _regular(link, robot)
     chain = link.joints
     shares: list[tuple[float, np.ndarray]] = []
     largest = float(np.linalg.eigvalsh(inertia)[-1])
@@ -225,13 +231,23 @@ def _without_point(
     return left, new, inertia + _moved(mass, shift) - _moved(share, arm)
 
 
+def _regular(link: Link, robot: Robot) -> np.ndarray:
+    """The inertia of a link, made positive definite by a little on the diagonal where it is not."""
+    if not np.isfinite(link.inertia).all() or not _singular(link.inertia):
+        return link.inertia
+    moments = np.linalg.eigvalsh(0.5 * (link.inertia + link.inertia.T))
+    added = max(LIGHT_INERTIA * float(np.abs(moments).max()), 1e-12 * link.mass) - min(float(moments[0]), 0.0)
+    robot.report.append(f"link {link.name!r}: its inertia has the moment {moments[0]:.3g} kg m^2; {added:.3g} was added on the diagonal")
+    return link.inertia + added * np.eye(3)
+
+
 def _checked(inertia: np.ndarray, name: str, robot: Robot) -> np.ndarray:
     """The inertia; one that no real body has is kept, with a line in the report, as long as motion follows from it."""
     inertia = 0.5 * (inertia + inertia.T)
     try:
         return check_inertia(inertia, name)
     except ModelError as error:
-        if not np.isfinite(inertia).all() or np.linalg.eigvalsh(inertia)[0] <= 1e-12 * np.abs(inertia).max():
+        if not np.isfinite(inertia).all() or np.linalg.eigvalsh(inertia)[0] <= 0.0:
             raise
         if "no real body" in str(error):
             moments = ", ".join(f"{m:.6g}" for m in np.linalg.eigvalsh(inertia))

@@ -17,7 +17,8 @@ MOST_ELEMENTS = 200_000
 LARGEST_COUNT = 20_000  # copies, rows, columns, pixels along an edge
 LONGEST_NUMBER = 4096  # characters of an attribute that is no name or list
 
-COUNTS = ("count", "width", "height", "nrow", "ncol", "gridsize", "nuser_body", "nconmax", "njmax", "nstack")
+COUNTS = {name: LARGEST_COUNT for name in ("count", "width", "height", "nrow", "ncol", "gridsize")}
+COUNTS |= {name: 10_000_000 for name in ("nconmax", "njmax", "nstack", "nkey", "nuserdata", "nuser_body", "nuser_geom", "nuser_site")}
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def check_counts(elements: list[Element], path: Path) -> None:
     for element in elements:
         while copies and copies[-1][0] >= element.depth:
             copies.pop()
-        for name in COUNTS:
+        for name, most in COUNTS.items():
             for word in element.attributes.get(name, "").split():
                 try:
                     number = abs(float(word))
@@ -91,8 +92,8 @@ def check_counts(elements: list[Element], path: Path) -> None:
                 if element.tag == "replicate":
                     copies.append((element.depth, number * (copies[-1][1] if copies else 1.0)))
                     number = copies[-1][1]
-                if not number <= LARGEST_COUNT:
-                    raise ModelError(f"{path}: <{element.tag} {name}={element.attributes[name]!r}> asks for more than {LARGEST_COUNT}")
+                if not number <= most:
+                    raise ModelError(f"{path}: <{element.tag} {name}={element.attributes[name]!r}> asks for more than {most}")
         if element.tag == "size" and "memory" in element.attributes:
             raise ModelError(f"{path}: <size memory=...> is not needed for loading a model; remove it")
 

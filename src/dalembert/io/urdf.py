@@ -159,13 +159,7 @@ class _Reader:
         inertia = np.zeros((3, 3)) if given.inertia is None else np.asarray(given.inertia, dtype=float)
         if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
             raise ModelError(f"{self.path}: the inertia of link {link.name!r} is not finite")
-        inertia = turn.as_matrix() @ inertia @ turn.as_matrix().T
-        if np.linalg.eigvalsh(0.5 * (inertia + inertia.T))[0] <= 0.0:
-            moments = np.linalg.eigvalsh(0.5 * (inertia + inertia.T))
-            small = max(1e-6 * float(np.abs(moments).max()), 1e-9 * given.mass)
-            self.report.append(f"link {link.name!r}: its inertia has the moment {moments[0]:.3g}; {small - min(moments[0], 0.0):.3g} kg m^2 was added on the diagonal")
-            inertia = inertia + (small - min(float(moments[0]), 0.0)) * np.eye(3)
-        return float(given.mass), shift, inertia
+        return float(given.mass), shift, turn.as_matrix() @ inertia @ turn.as_matrix().T
 
     def _mesh_inertial(self, link: Any) -> tuple[float, np.ndarray, np.ndarray]:
         """Mass properties of a link's collision geometry (or of what is seen of it) at ``mesh_density``."""
@@ -279,7 +273,7 @@ class _Reader:
         package = next((p for p in [home, *home.parents][:6] if (p / "package.xml").is_file()), None)
         for scheme in ("package://", "model://"):
             if name.startswith(scheme):
-                title, _, rest = name[len(scheme) :].partition("/")
+                title, _, rest = name[len(scheme) :].lstrip("/").partition("/")
                 folder = next((p for p in [home, *home.parents] if p.name == title), None)
                 if folder is None and package is not None and (package.parent / title / "package.xml").is_file():
                     folder = package.parent / title
