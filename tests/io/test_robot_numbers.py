@@ -76,7 +76,7 @@ def test_urdf_against_pinocchio(name):
     assert found.kinetic == pytest.approx(pinocchio.computeKineticEnergy(model, data, q, v), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [slow_unless(n, QUICK) for n in MJCF] + ["cassie"])
+@pytest.mark.parametrize("name", [slow_unless(n, QUICK) for n in MJCF if n != "half cheetah"] + ["cassie"])
 def test_mjcf_against_mujoco(name):
     mujoco = pytest.importorskip("mujoco")
     if name == "cassie" and not CASSIE.is_file():

@@ -3,7 +3,7 @@
 A file's link may hang on several joints in a row, or have no mass; a body of a mechanism hangs on one joint at a time
 and has mass. Links without mass merge with their neighbours. Between joints in a row there is a light body: where the
 following joints turn about one point, it takes a small share of the link's mass to that point, which changes neither
-mass nor motion, and its inertia is 1e-11 of the link's. A fixed link whose inertia could not turn by itself merges too.
+mass nor motion, and its inertia is 1e-10 of the link's. A fixed link whose inertia could not turn by itself merges too.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dalembert.mechanism.shapes import Shape, check_inertia
 from dalembert.mechanism.visuals import Colour, Mesh
 
 #: rotational inertia of a light body, relative to that of its link
-LIGHT_INERTIA = 1e-11
+LIGHT_INERTIA = 1e-10
 #: its mass, relative to its link's, where the share can be taken from the link
 LIGHT_SHARE = 1e-3
-#: and where it cannot
-LIGHT_MASS = 1e-10
+#: and where it cannot: with joints that only turn, and with slides, which need more to be solved well
+LIGHT_MASS, LIGHT_SLIDE = 1e-10, 1e-6
 
 
 @dataclass
@@ -203,7 +203,9 @@ def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, take
             share = min(LIGHT_SHARE * link.mass, 0.05 * float(np.linalg.eigvalsh(inertia)[0]) / max(reach, 1e-12)) / len(chain)
             mass, center, inertia = _without_point(mass, center, inertia, share, after.anchor, link.rotation)
         else:
-            share = LIGHT_MASS * link.mass
+            slides = any(joint.kind in ("slide", "planar", "free") for joint in chain)
+            share = (LIGHT_SLIDE if slides else LIGHT_MASS) * link.mass
+            robot.report.append(f"link {link.name!r}: a body of {share:.3g} kg was added between its joints {chain[before].name!r} and {after.name!r}")
         shares.append((share, after.anchor))
     quaternion = link.rotation.as_quat(scalar_first=True)
     lights = []

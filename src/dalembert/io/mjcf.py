@@ -145,6 +145,9 @@ class _Reader:
             self.report.append(f"joint {name!r}: armature of a ball or free joint is not simulated")
         if not single and stiffness and not np.allclose(model.qpos_spring[q : q + 4], model.qpos0[q : q + 4]):
             self.report.append(f"joint {name!r}: its spring rests at the reference pose, not at springref")
+        for what, law in (("stiffness", "jnt_stiffnesspoly"), ("damping", "dof_dampingpoly")):
+            if np.any(getattr(model, law, np.zeros(model.nv))[j if law.startswith("jnt") else dof]):
+                self.report.append(f"joint {name!r}: only the linear part of its {what} is simulated")
         if model.dof_frictionloss[dof] > 0.0:
             self.report.append(f"joint {name!r}: frictionloss {model.dof_frictionloss[dof]:g} is not simulated")
         if model.jnt_limited[j]:

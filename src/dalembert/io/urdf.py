@@ -218,22 +218,20 @@ class _Reader:
     def _draw(self, link: Link, visual: Any, position: np.ndarray, rotation: Rotation) -> None:
         shift, turn = self._pose(visual.origin, f"a visual of link {link.name!r}")
         geometry = visual.geometry
-        try:
-            if geometry is None:
-                return
-            if geometry.box is not None:
-                shape: Any = Box(size=[float(v) for v in geometry.box.size], mass=1.0)
-            elif geometry.cylinder is not None:
-                shape = Cylinder(radius=float(geometry.cylinder.radius), length=float(geometry.cylinder.length), mass=1.0)
-            elif geometry.sphere is not None:
-                shape = Sphere(radius=float(geometry.sphere.radius), mass=1.0)
-            else:
-                shape = self._mesh(geometry.mesh)
-        except (TypeError, AttributeError, ModelError) as error:
-            self.report.append(f"a visual of link {link.name!r} cannot be drawn: {error}")
-            return
+        shape = self._mesh(geometry.mesh) if geometry is not None and geometry.mesh is not None else self._primitive(geometry, link.name)
         if shape is not None:
             link.drawings.append(Drawing(shape, position + rotation.apply(shift), rotation * turn, self._colour(visual.material)))
+
+    def _primitive(self, geometry: Any, name: str) -> Box | Cylinder | Sphere | None:
+        try:
+            if geometry.box is not None:
+                return Box(size=[float(v) for v in geometry.box.size], mass=1.0)
+            if geometry.cylinder is not None:
+                return Cylinder(radius=float(geometry.cylinder.radius), length=float(geometry.cylinder.length), mass=1.0)
+            return Sphere(radius=float(geometry.sphere.radius), mass=1.0)
+        except (TypeError, AttributeError, ModelError) as error:
+            self.report.append(f"a visual of link {name!r} cannot be drawn: {error}")
+            return None
 
     def _colour(self, material: Any) -> Any:
         if material is None:
