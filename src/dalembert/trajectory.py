@@ -169,7 +169,12 @@ class Trajectory:
         return self.position[:, i] + rotate(self.orientation[:, i], np.broadcast_to(np.asarray(point, float), (len(self), 3)))
 
     def save(self, path: str | Path) -> None:
-        """Write everything to an HDF5 file; the file appears whole or not at all."""
+        """Write everything to an HDF5 file, or tables to a .csv or .npz file; the file appears whole or not at all."""
+        if Path(path).suffix.lower() in (".csv", ".npz"):
+            from dalembert.io import tables
+
+            (tables.save_csv if Path(path).suffix.lower() == ".csv" else tables.save_npz)(self, Path(path))
+            return
         from dalembert.io.hdf5 import save_trajectory
 
         for names, _ in self._providers:

@@ -17,8 +17,8 @@ MOST_ELEMENTS = 200_000
 LARGEST_COUNT = 20_000  # copies, rows, columns, pixels along an edge
 LONGEST_NUMBER = 4096  # characters of an attribute that is no name or list
 
-COUNTS = {name: LARGEST_COUNT for name in ("count", "width", "height", "nrow", "ncol", "gridsize")}
-COUNTS |= {name: 10_000_000 for name in ("nconmax", "njmax", "nstack", "nkey", "nuserdata", "nuser_body", "nuser_geom", "nuser_site")}
+COUNTS = dict.fromkeys(("count", "width", "height", "nrow", "ncol", "gridsize"), LARGEST_COUNT)
+COUNTS |= dict.fromkeys(("nconmax", "njmax", "nstack", "nkey", "nuserdata", "nuser_body", "nuser_geom", "nuser_site"), 10000000)
 
 
 @dataclass(frozen=True)

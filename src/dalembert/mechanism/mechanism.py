@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -342,6 +343,18 @@ class Mechanism:
         self.potentials.append(element)
         self._names[name] = element
         return element
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a .toml or .json file for ``dalembert.load``, or the tree of links and joints to a .urdf file."""
+        path = Path(path)
+        if path.suffix.lower() == ".urdf":
+            from dalembert.io.urdf_export import save_urdf
+
+            save_urdf(self, path)
+        else:
+            from dalembert.io.native import save_native
+
+            save_native(self, path)
 
     @property
     def mass(self) -> float:

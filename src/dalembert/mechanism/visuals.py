@@ -26,7 +26,7 @@ class Mesh:
         vertices, faces = np.array(self.vertices, dtype=np.float32), np.array(self.faces, dtype=np.int32)
         if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
             raise ModelError(f"Mesh: vertices must be (n, 3) finite numbers, got shape {vertices.shape}")
-        if faces.ndim != 2 or faces.shape[1] != 3 or (faces.size and not (0 <= faces.min() and faces.max() < len(vertices))):
+        if faces.ndim != 2 or faces.shape[1] != 3 or (faces.size and not (faces.min() >= 0 and faces.max() < len(vertices))):
             raise ModelError(f"Mesh: faces must be (m, 3) indices of its {len(vertices)} vertices, got shape {faces.shape}")
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
