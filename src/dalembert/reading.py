@@ -96,5 +96,5 @@ def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: R
         couplings=tuple(c.name for c in mechanism.couplings),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        armature=_armature(mechanism), _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
+        armature=_armature(mechanism), model=mechanism, _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
     )

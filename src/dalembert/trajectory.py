@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.mechanism import Mechanism
 
 Compute = Callable[[], Mapping[str, np.ndarray]]
 
@@ -66,6 +67,8 @@ class Trajectory:
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
     #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
     armature: np.ndarray | None = None
+    #: the mechanism that ran, where it is known: for pictures
+    model: Mechanism | None = field(default=None, repr=False)
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -197,6 +200,34 @@ class Trajectory:
         from dalembert.view.plots import plot_trajectory
 
         return plot_trajectory(self, what, path=path, names=names)
+
+
+    def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
+        """Write one page that shows the run and works without a network; returns its path."""
+        from dalembert.view.page import write_page
+
+        return write_page(self, Path(path), fps=fps)
+
+    def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
+        """Write a picture (.png) of one moment, the end by default. Needs no display.
+
+        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,).
+        """
+        from dalembert.view.raster import write_snapshot
+
+        return write_snapshot(self, Path(path), time=time, size=size, **view)
+
+    def to_video(self, path: str | Path, *, fps: int = 30, speed: float = 1.0, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
+        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``."""
+        from dalembert.view.raster import write_video
+
+        return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
+
+    def view(self, *, port: int = 8080, block: bool = True) -> Any:
+        """Show the run in a browser: play, scrub, follow, forces. Returns the server when ``block`` is false."""
+        from dalembert.view.live import view_trajectory
+
+        return view_trajectory(self, port=port, block=block)
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
