@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,16 @@ def render(scene: Scene, position: np.ndarray, orientation: np.ndarray, camera: 
 
 
 def _grid(image: np.ndarray, depth: np.ndarray, camera: Camera, floor: float, spacing: float) -> None:
-    """Lines on the floor, as thin strips behind everything that is nearer."""
-    half, middle = 12, np.round(camera.target[:2] / spacing) * spacing
+    """Lines on the floor, behind everything that is nearer."""
+    x, y = np.round(camera.target[:2] / spacing)
+    points, faces = _strips(float(x), float(y), floor, spacing)
+    fill(camera.project(points), np.repeat(GRID[None], len(points), axis=0), faces, image, depth)
+
+
+@lru_cache(maxsize=16)
+def _strips(x: float, y: float, floor: float, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """Thin strips along the lines of a grid about (x, y) times ``spacing``: vertices and faces."""
+    half, middle = 12, spacing * np.array([x, y])
     steps = np.linspace(-half * spacing, half * spacing, 49)
     thick = 0.006 * spacing
     vertices, faces = [], []
@@ -113,8 +122,7 @@ def _grid(image: np.ndarray, depth: np.ndarray, camera: Camera, floor: float, sp
                 corners[:, 1 - along] = middle[1 - along] + k * spacing + np.array([-thick, -thick, thick, thick])
                 faces += [(len(vertices), len(vertices) + 1, len(vertices) + 2), (len(vertices), len(vertices) + 2, len(vertices) + 3)]
                 vertices.extend(corners)
-    points = np.array(vertices)
-    fill(camera.project(points), np.repeat(GRID[None], len(points), axis=0), np.array(faces), image, depth)
+    return np.array(vertices), np.array(faces)
 
 
 class Studio:
