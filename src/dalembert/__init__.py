@@ -11,6 +11,7 @@ from dalembert.errors import (
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
+from dalembert.io.load import load
 from dalembert.mechanism.joints import (
     JOINTS,
     Cartesian,
@@ -37,6 +38,7 @@ from dalembert.mechanism.joints import (
 )
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
+from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation import Simulation
 from dalembert.trajectory import Trajectory
 

@@ -101,6 +101,14 @@ class Reader:
         return prescribed
 
 
+def _armature(mechanism: Mechanism) -> np.ndarray | None:
+    """(joints, 6) inertias along the free directions, None where all are zero."""
+    armature = np.zeros((len(mechanism.joints), 6))
+    for joint in mechanism.joints:
+        armature[joint.index, : joint.type.freedom] = joint.type.armature
+    return armature if armature.any() else None
+
+
 def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
     """A trajectory over a recording. ``start``: coordinates (joints, 6) at its first knot, to unwrap the rest against."""
     reader = Reader(mechanism, formulation, recording, inputs, start)
@@ -114,5 +122,6 @@ def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: R
         couplings=tuple(c.name for c in mechanism.couplings),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)), _least_norm=reader.least_norm,
+        armature=_armature(mechanism), model=mechanism, _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
+        _least_norm=reader.least_norm,
     )

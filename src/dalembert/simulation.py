@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,6 +97,7 @@ class Simulation:
         """Kinetic plus potential energy at the knot, in J."""
         u = self._knot_velocity()
         kinetic = 0.5 * float(np.sum(self._engine.momentum_of(u) * u))
+        kinetic += 0.5 * float(np.sum(self._engine.records.joints["armature"] * self._read().rate[0] ** 2))
         return kinetic + self._engine.potential_energy()
 
     def redundancy(self) -> Redundancy:
@@ -259,6 +261,12 @@ class Simulation:
         return self._engine.joint_twist(joint.index, self._rates[joint.name])
 
     # ---- running it
+
+    def view(self, *, port: int = 8080, block: bool = True) -> Any:
+        """Run in a browser, in real time: pull on bodies, move targets and forces by sliders. Returns the viewer when ``block`` is false."""
+        from dalembert.view.live import view_simulation
+
+        return view_simulation(self, port=port, block=block)
 
     def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""

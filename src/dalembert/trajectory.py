@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.mechanism import Mechanism
 
 Compute = Callable[[], Mapping[str, np.ndarray]]
 
@@ -66,6 +67,10 @@ class Trajectory:
     _values: dict[str, np.ndarray]
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
     _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
+    #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
+    armature: np.ndarray | None = None
+    #: the mechanism that ran, where it is known: for pictures
+    model: Mechanism | None = field(default=None, repr=False)
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -171,7 +176,8 @@ class Trajectory:
         """Kinetic and potential energy at the knots."""
         linear = 0.5 * np.einsum("b,nbi,nbi->n", self.mass, self.velocity, self.velocity)
         angular = 0.5 * np.einsum("nbi,bij,nbj->n", self.angular_velocity, self.inertia, self.angular_velocity)
-        return EnergySeries(linear + angular, self._get("potential"))
+        rotors = 0.5 * np.einsum("jd,njd->n", self.armature, self._get("rate") ** 2) if self.armature is not None else 0.0
+        return EnergySeries(linear + angular + rotors, self._get("potential"))
 
     def momentum(self) -> MomentumSeries:
         """Total linear and angular momentum at the knots."""
@@ -190,7 +196,12 @@ class Trajectory:
         return self.position[:, i] + rotate(self.orientation[:, i], np.broadcast_to(np.asarray(point, float), (len(self), 3)))
 
     def save(self, path: str | Path) -> None:
-        """Write everything to an HDF5 file; the file appears whole or not at all."""
+        """Write everything to an HDF5 file, or tables to a .csv or .npz file; the file appears whole or not at all."""
+        if Path(path).suffix.lower() in (".csv", ".npz"):
+            from dalembert.io import tables
+
+            (tables.save_csv if Path(path).suffix.lower() == ".csv" else tables.save_npz)(self, Path(path))
+            return
         from dalembert.io.hdf5 import save_trajectory
 
         for names, _ in self._providers:
@@ -213,6 +224,34 @@ class Trajectory:
         from dalembert.view.plots import plot_trajectory
 
         return plot_trajectory(self, what, path=path, names=names)
+
+
+    def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
+        """Write one page that shows the run and works without a network; returns its path."""
+        from dalembert.view.page import write_page
+
+        return write_page(self, Path(path), fps=fps)
+
+    def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
+        """Write a picture (.png) of one moment, the end by default. Needs no display.
+
+        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,).
+        """
+        from dalembert.view.raster import write_snapshot
+
+        return write_snapshot(self, Path(path), time=time, size=size, **view)
+
+    def to_video(self, path: str | Path, *, fps: int = 30, speed: float = 1.0, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
+        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``."""
+        from dalembert.view.raster import write_video
+
+        return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
+
+    def view(self, *, port: int = 8080, block: bool = True) -> Any:
+        """Show the run in a browser: play, scrub, follow, forces. Returns the server when ``block`` is false."""
+        from dalembert.view.live import view_trajectory
+
+        return view_trajectory(self, port=port, block=block)
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

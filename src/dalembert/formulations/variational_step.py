@@ -19,6 +19,7 @@ from math import isfinite, sqrt
 from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
+from dalembert.mechanism.records import SLIDE
 from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -149,7 +150,12 @@ def residual(records, dt, h):
                 rate += flow(joint.Gp[k], linear, angular)
             linear, angular = mean_velocity(child, dt)
             rate += flow(joint.Gc[k], linear, angular)
-            joint.r[k] = joint.mu[k] + h * joint.damping[joint.row_direction[k]] * rate
+            direction = joint.row_direction[k]
+            joint.r[k] = joint.mu[k] + h * joint.damping[direction] * rate
+            if joint.armature[direction] > 0.0:
+                joint.r[k] += spin_after(bodies, joint, direction, dt) - joint.spin[direction]
+                arm = 1.0 if joint.free_kind[direction] == SLIDE else child.length
+                size = max(size, abs(joint.r[k]) / (child.mass * arm + joint.armature[direction] / arm))
             subtract_impulse(rp, joint.Gp[k], joint.mu[k])
             subtract_impulse(rc, joint.Gc[k], joint.mu[k])
     for i in range(couplings.shape[0]):
@@ -183,6 +189,36 @@ def next_coordinate(bodies, joint, direction):
     for k in range(6):
         joint.coordinate[k] = keep[k]
     return value
+
+
+@kernel
+def spin_after(bodies, joint, direction, dt):
+    """Momentum of a direction's reflected inertia over the interval: that of the Lagrangian a/2 ((next - now)/dt)^2."""
+    return joint.armature[direction] * (next_coordinate(bodies, joint, direction) - joint.coordinate[direction]) / dt
+
+
+@kernel
+def accept_spins(records, dt):
+    """Make the momenta of the reflected inertias those of the next knot; the coordinates are still the last knot's."""
+    joints = records.joints
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        for k in range(joint.locks, joint.rows):
+            direction = joint.row_direction[k]
+            if joint.armature[direction] > 0.0:
+                joint.spin[direction] = spin_after(records.bodies, joint, direction, dt)
+
+
+@kernel
+def keep_spins(joints, back):
+    """Put the momenta of the reflected inertias aside, or take them ``back``."""
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        for k in range(joint.free):
+            if back:
+                joint.spin[k] = joint.spin_kept[k]
+            else:
+                joint.spin_kept[k] = joint.spin[k]
 
 
 @inline
@@ -279,10 +315,16 @@ def jacobian(records, blocks, dt, h, compliance):
                 put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
         for k in range(joint.locks, rows):
             S[k, k] = 1.0
-            weight = h * joint.damping[joint.row_direction[k]]
+            direction = joint.row_direction[k]
+            weight = h * joint.damping[direction]
             damper_row(JC, k, joint.Gc[k], child, weight, dt)
             if not grounded:
                 damper_row(JP, k, joint.Gp[k], parent, weight, dt)
+            if joint.armature[direction] > 0.0:
+                force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
+                add_to_slot(JC, k, joint.armature[direction], force, rotate_gradient(on_child, wc, child.s, dt))
+                if not grounded:
+                    add_to_slot(JP, k, joint.armature[direction], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
         for k in range(rows):
             for c in range(6):
                 CJ[c, k] = -joint.Gc[k, c]
@@ -519,6 +561,7 @@ def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, ma
     if outcome == SOLVED:
         if spins_too_fast(records, dt):
             return TOO_FAST, iterations, size
+        accept_spins(records, dt)
         better = accept(records, dt)
         clock[2] = better if history >= 3.0 else 1.0
         clock[0] = dt
@@ -564,6 +607,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
         small = dt / parts
         if parts == 2:
             copy_state(bodies, saved)
+            keep_spins(joints, False)
         for part in range(parts):
             for i in records.driven:
                 for k in range(joints[i].free):
@@ -585,6 +629,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
             return outcome, parts, iterations, size
         if parts > 1:
             copy_state(saved, bodies)
+            keep_spins(joints, True)
         clock[0], clock[1], clock[2] = kept
     return outcome, 1 << max_halvings, iterations, size
 
@@ -599,6 +644,9 @@ def record(records, recording, knot, step_before):
         store3(recording.position[knot, i], load3(body.x))
         store4(recording.orientation[knot, i], load4(body.q))
         put6(recording.momentum[knot, i], load3(body.p), load3(body.l))
+    for i in range(joints.shape[0]):
+        for k in range(6):
+            recording.spin[knot, i, k] = joints[i].spin[k]
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Trajectories in HDF5 files: what a run holds, bit for bit, in a file that appears whole or not at all.
 
 Layout, for readers in other languages: names, masses and units at the root (the units of all joints in one list,
-``freedom`` of them for each joint), one dataset per series in the group ``series`` (first axis: time), the kind of file,
+``freedom`` of them for each joint), the mechanism as a JSON model file in ``model``, one dataset per series in the group ``series`` (first axis: time), the kind of file,
 its format and the version that wrote it in the root's attributes. Numbers are float64 and int64; text is UTF-8.
 """
 from __future__ import annotations
@@ -40,6 +40,11 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
             file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
         file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
         file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
+        if trajectory.armature is not None:
+            file["armature"] = trajectory.armature
+        text = _model_text(trajectory)
+        if text:
+            file.create_dataset("model", data=np.frombuffer(text, dtype=np.uint8), compression="gzip")
         series = file.create_group("series")
         for name, values in trajectory._values.items():
             series[name] = values
@@ -70,7 +75,27 @@ def _read(file: Any) -> Trajectory:
     return Trajectory(
         mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
         coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
+        armature=file["armature"][()] if "armature" in file else None, model=_read_model(file),
     )
+
+
+def _model_text(trajectory: Trajectory) -> bytes:
+    """The mechanism as a model file, empty where it has none or no file can hold it: the series do not depend on it."""
+    from dalembert.io.native import dumps
+
+    try:
+        return b"" if trajectory.model is None else dumps(trajectory.model)
+    except (ModelError, MissingExtraError):
+        return b""
+
+
+def _read_model(file: Any) -> Any:
+    from dalembert.io.native import loads
+
+    try:
+        return loads(file["model"][()].tobytes(), ".json", "its model") if "model" in file else None
+    except MissingExtraError:
+        return None
 
 
 def _check_kind(file: Any, path: Path) -> None:

@@ -62,7 +62,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
         record["free_kind"][i] = DIRECTION_KINDS.index(name)
         record["free_axis"][i] = axis
         record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
-    for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping)):
+    for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping), ("armature", kind.armature)):
         record[name][: kind.freedom] = value
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
     rest = Rotation.from_rotvec(record["rest"][balls]).as_matrix() if balls else np.eye(3)
@@ -89,7 +89,8 @@ def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, chil
     rows += [(TRANSLATION if kind.directions[i][0] == "slide" else ROTATION,
               parent[:, kind.directions[i][1]], nothing, 0.0, i) for i in driven]
     locks = len(rows)
-    rows += [(COMPLIANT, nothing, nothing, 0.0, i) for i in range(kind.freedom) if record["damping"][i] > 0.0 and i not in driven]
+    rows += [(COMPLIANT, nothing, nothing, 0.0, i) for i in range(kind.freedom)
+             if (record["damping"][i] > 0.0 or record["armature"][i] > 0.0) and i not in driven]
     for k, (row, a, b, offset, direction) in enumerate(rows):
         record["row_kind"][k], record["row_direction"][k], record["row_offset"][k] = row, direction, offset
         record["row_a"][k], record["row_b"][k] = a, b

@@ -26,6 +26,7 @@ class Joint:
     """What two bodies may do relative to one another, and the laws along their free directions.
 
     ``spring`` in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
+    ``armature``: inertia of a rotor that turns with the direction's rate, in kg or kg m^2, on the output side of its gears;
     ``drive``: None, "force" (the direction takes a force as input) or "position" (the direction follows a target).
     """
 
@@ -38,12 +39,13 @@ class Joint:
     damping: ArrayLike = field(default=0.0, kw_only=True)
     rest: ArrayLike = field(default=0.0, kw_only=True)
     drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
+    armature: ArrayLike = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         count = self.freedom
-        for name in ("spring", "damping", "rest"):
+        for name in ("spring", "damping", "rest", "armature"):
             object.__setattr__(self, name, self._per_direction(name, count))
-        for name in ("spring", "damping"):
+        for name in ("spring", "damping", "armature"):
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
@@ -57,6 +59,10 @@ class Joint:
             raise ModelError(f"{type(self).__name__}: a position drive of a free rotation drives all three of its directions")
         if count == 0 and self.drive not in (None, ()):
             raise ModelError(f"{type(self).__name__}: there is no free direction to drive")
+        for (kind, _), inertia, driven in zip(self.directions, self.armature, drive):  # type: ignore[arg-type]
+            if inertia > 0.0 and (kind == "ball" or driven == "position"):
+                found = "a free rotation has no single rate" if kind == "ball" else "a position drive leaves no rate free"
+                raise ModelError(f"{type(self).__name__}: armature belongs to a direction with a rate of its own, but {found}")
         object.__setattr__(self, "drive", drive)
         object.__setattr__(self, "_basis", self._axes())
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
+from dalembert.mechanism.visuals import Colour, Mesh, Visual
 
 #: energy of a body at (position (3,), orientation (4,)), in J
 Energy = Callable[[np.ndarray, np.ndarray], float]
@@ -122,6 +125,12 @@ class Mechanism:
     loads: dict[str, np.ndarray] = field(default_factory=dict, init=False)
     initial_joints: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
     initial_velocities: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
+    #: actuators of a model file by name; ``dalembert.mechanism.actuators.actuate`` turns their controls into joint forces
+    actuators: dict[str, Actuator] = field(default_factory=dict, init=False)
+    #: what bodies look like, by body; bodies without an entry are drawn by their shape
+    visuals: dict[str, list[Visual]] = field(default_factory=dict, init=False)
+    #: what a model file asked for and the mechanism does not have, a line each
+    report: list[str] = field(default_factory=list, init=False)
     world: Body = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,13 +187,38 @@ class Mechanism:
             mass, inertia = shape.mass, shape.inertia
         elif mass is None or inertia is None:
             raise ModelError(f"body {name!r} needs a shape, or mass= and inertia=")
-        body = Body(
-            name, len(self.bodies), check_mass(mass, name), check_inertia(inertia, name),
+        return self._append_body(
+            name, check_mass(mass, name), check_inertia(inertia, name),
             vector(position, 3, f"position of body {name!r}"), unit_quaternion(orientation, f"orientation of body {name!r}"), shape,
         )
+
+    def _append_body(
+        self, name: str, mass: float, inertia: np.ndarray, position: np.ndarray, orientation: np.ndarray, shape: Shape | None
+    ) -> Body:
+        body = Body(self._take_name(name, "body"), len(self.bodies), mass, inertia, position, orientation, shape)
         self.bodies.append(body)
         self._names[name] = body
         return body
+
+    def visual(
+        self,
+        body: Body | str,
+        geometry: Shape | Mesh,
+        *,
+        position: ArrayLike = (0.0, 0.0, 0.0),
+        orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        colour: Colour | None = None,
+    ) -> None:
+        """Draw a shape or mesh on a body, at a ``position`` from its centre of mass, in body axes. Changes no motion."""
+        body = self._body(body, "visual")
+        if not isinstance(geometry, Shape | Mesh):
+            raise ModelError(f"a visual of {body.name!r} must be a shape or a Mesh, got {geometry!r}")
+        visual = Visual(
+            geometry, vector(position, 3, f"position of a visual of {body.name!r}"),
+            unit_quaternion(orientation, f"orientation of a visual of {body.name!r}"),
+            None if colour is None else tuple(vector(colour, 4, f"colour of a visual of {body.name!r}").tolist()),  # type: ignore[arg-type]
+        )
+        self.visuals.setdefault(body.name, []).append(visual)
 
     def joint(
         self,
@@ -309,6 +343,18 @@ class Mechanism:
         self.potentials.append(element)
         self._names[name] = element
         return element
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a .toml or .json file for ``dalembert.load``, or the tree of links and joints to a .urdf file."""
+        path = Path(path)
+        if path.suffix.lower() == ".urdf":
+            from dalembert.io.urdf_export import save_urdf
+
+            save_urdf(self, path)
+        else:
+            from dalembert.io.native import save_native
+
+            save_native(self, path)
 
     @property
     def mass(self) -> float:

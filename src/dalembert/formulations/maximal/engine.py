@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.formulations.maximal.assembly import direction_rows
-from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts, potential_energy
+from dalembert.formulations.maximal.knot import evaluate_knot, joint_rates, open_amounts, potential_energy
 from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
 from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, set_softness
 from dalembert.mechanism.compile import compile_mechanism
@@ -24,6 +24,7 @@ class Recording(NamedTuple):
     coupling_force: np.ndarray  # (N, couplings)
     substeps: np.ndarray  # (N,) of the interval before the knot
     iterations: np.ndarray  # (N,)
+    spin: np.ndarray  # (N, joints, 6) left limits of the momenta of reflected inertias
 
 
 class Inputs(NamedTuple):
@@ -39,7 +40,7 @@ def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recor
     return Recording(
         np.zeros((knots, bodies, 3)), np.zeros((knots, bodies, 4)), np.zeros((knots, bodies, 6)), np.zeros(knots),
         np.zeros((knots, joints, 6)), np.zeros((knots, couplings)),
-        np.zeros(knots, np.int64), np.zeros(knots, np.int64),
+        np.zeros(knots, np.int64), np.zeros(knots, np.int64), np.zeros((knots, joints, 6)),
     )
 
 
@@ -87,6 +88,9 @@ class MaximalEngine:
         bodies["p"][:-1], bodies["l"][:-1] = momentum[:, :3], momentum[:, 3:]
         self.clock[:] = 0.0
         self.refresh()
+        rates = np.zeros((len(self.records.joints), 6))
+        joint_rates(self.records, np.concatenate([velocity, np.zeros((1, 6))]), rates)
+        self.records.joints["spin"] = self.records.joints["armature"] * rates
 
     def refresh(self) -> None:
         """Evaluate everything that follows from the pose."""
@@ -100,10 +104,12 @@ class MaximalEngine:
 
     def state(self) -> tuple[np.ndarray, ...]:
         """A copy of the whole state, for ``restore``."""
-        return self.records.bodies.copy(), self.records.joints["coordinate"].copy(), self.clock.copy()
+        joints = self.records.joints
+        return self.records.bodies.copy(), joints["coordinate"].copy(), joints["spin"].copy(), self.clock.copy()
 
     def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        self.records.bodies[:], self.records.joints["coordinate"][:], self.clock[:] = state
+        joints = self.records.joints
+        self.records.bodies[:], joints["coordinate"][:], joints["spin"][:], self.clock[:] = state
 
     def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
         """Inputs at the knot, for reading velocities and forces there."""
@@ -139,6 +145,7 @@ class MaximalEngine:
         recording.position[knot], recording.orientation[knot] = bodies["x"], bodies["q"]
         recording.momentum[knot] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
         recording.step_before[knot] = self.clock[0]
+        recording.spin[knot] = self.records.joints["spin"]
 
     def joint_twist(self, index: int, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""

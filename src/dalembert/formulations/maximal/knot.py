@@ -230,7 +230,7 @@ def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
 
 @kernel
 def knot_matrix(records, blocks, schedule, compliance, lag):
-    """Write and factor [[M, -G^T], [G, E]] at the knot; a compliant row reads mu + lag d (G v) = 0. Returns -1 or a node."""
+    """Write and factor [[M, -G^T], [G, E]] at the knot; a compliant row reads mu + (lag d + a) (G v) = 0. Returns -1 or a node."""
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
     clear(blocks, schedule)
@@ -256,7 +256,7 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
             S[k, k] = compliance * joint.soft[k]
             if joint.row_kind[k] == COMPLIANT:
                 S[k, k] = 1.0
-                weight = lag * joint.damping[joint.row_direction[k]]
+                weight = lag * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
             for c in range(6):
                 if joint.parent != world:
                     blocks[joint.block_jp].M[k, c] = weight * joint.Gp[k, c]
@@ -306,7 +306,7 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
             r = vector[joint.node].v
             direction = joint.row_direction[k]
             if joint.row_kind[k] == COMPLIANT:
-                r[k] = -impulse[i, k] - lag * joint.damping[direction] * flow
+                r[k] = joint.spin[direction] - impulse[i, k] - (lag * joint.damping[direction] + joint.armature[direction]) * flow
             else:
                 r[k] = joint.r[k] - flow
                 worst = max(worst, abs(r[k]))
@@ -394,6 +394,8 @@ def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse,
                 for c in range(6):
                     flow += joint.Gp[k, c] * up[c] + joint.Gc[k, c] * uc[c]
                 r[k] = -joint.damping[direction] * flow
+                if joint.armature[direction] > 0.0:
+                    r[k] -= joint.armature[direction] * direction_bias(joint, direction, y, C, Rp, vp, wp, vc, wc)
             elif direction >= 0:
                 r[k] = joint.acceleration[direction] - direction_bias(joint, direction, y, C, Rp, vp, wp, vc, wc)
             else:

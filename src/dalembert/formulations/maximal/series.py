@@ -52,6 +52,7 @@ def recall(records, recording, inputs, base_load, knot):
     for i in range(records.joints.shape[0]):
         for k in range(6):
             records.joints[i].target[k] = inputs.target[knot, i, k]
+            records.joints[i].spin[k] = recording.spin[knot, i, k]
     evaluate_knot(records)
 
 

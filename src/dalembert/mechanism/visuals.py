@@ -1,0 +1,69 @@
+"""What bodies look like: shapes and meshes fastened to a body, for pictures only. They carry no mass."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.mechanism.shapes import Box, Composite, Shape
+
+if TYPE_CHECKING:
+    from dalembert.mechanism.mechanism import Body, Mechanism
+
+Colour = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles: ``vertices`` (n, 3) in m, ``faces`` (m, 3) indices into them."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+    def __post_init__(self) -> None:
+        vertices, faces = np.array(self.vertices, dtype=np.float32), np.array(self.faces, dtype=np.int32)
+        if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
+            raise ModelError(f"Mesh: vertices must be (n, 3) finite numbers, got shape {vertices.shape}")
+        if faces.ndim != 2 or faces.shape[1] != 3 or (faces.size and not (faces.min() >= 0 and faces.max() < len(vertices))):
+            raise ModelError(f"Mesh: faces must be (m, 3) indices of its {len(vertices)} vertices, got shape {faces.shape}")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+
+    def __repr__(self) -> str:
+        return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """A shape or mesh on a body: ``position`` (3,) from the centre of mass and ``orientation`` (4,) in body axes."""
+
+    geometry: Shape | Mesh
+    position: np.ndarray
+    orientation: np.ndarray
+    colour: Colour | None = None
+
+
+def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
+    """What to draw for a body: its visuals, or its shape, or the box that has its mass and inertia."""
+    if body.name in mechanism.visuals:
+        return mechanism.visuals[body.name]
+    if body.index < 0:
+        return []
+    here, upright = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+    if isinstance(body.shape, Composite):
+        center = body.shape.center_of_mass
+        return [Visual(shape, np.asarray(position) - center, np.asarray(turn)) for shape, position, turn in body.shape.parts]
+    if body.shape is not None:
+        return [Visual(body.shape, here, upright)]
+    return [Visual(*_inertia_box(body.mass, body.inertia))]
+
+
+def _inertia_box(mass: float, inertia: np.ndarray) -> tuple[Box, np.ndarray, np.ndarray]:
+    from dalembert.mechanism.shapes import principal_axes
+
+    moments, turn = principal_axes(inertia)
+    squares = 6.0 / mass * (moments.sum() - 2.0 * moments)
+    size = np.sqrt(np.maximum(squares, 1e-4 * max(squares.max(), 1e-12)))
+    return Box(size=size.tolist(), mass=mass), np.zeros(3), turn

@@ -1,0 +1,169 @@
+"""dalembert's own model files: a mechanism read back is the same, and so is its trajectory, to the last bit."""
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from robots import CASSIE, find
+
+import dalembert as da
+from dalembert import zoo
+
+native = pytest.importorskip("dalembert.io.native")
+pytest.importorskip("msgspec")
+pytest.importorskip("tomli_w")
+
+ROOT = Path(__file__).parents[2]
+
+
+def everything() -> da.Mechanism:
+    """Every joint of the table with laws on its directions, a gear, a load, a spring, visuals, and a start."""
+    mechanism = da.Mechanism("everything", gravity=(0.1, 0.2, -9.8))
+    for i, kind in enumerate(da.JOINTS):
+        body = mechanism.body(f"body {i}", da.Box(size=(0.1, 0.2, 0.3 + 0.01 * i), density=700.0), position=(i / 3, 0.1, 0.2), orientation=(1, 0.1 * i, 0.2, 0.3))
+        free = kind().freedom
+        laws = dict(spring=3.3, damping=np.full(free, 0.1), rest=0.05) if free else {}
+        at = ((i / 3, 0, 0), (i / 3 + 0.1, 0.1, 0.2)) if kind is da.Distance else (i / 3, 0, 0)
+        mechanism.joint(f"joint {i}", kind(**laws), mechanism.world, body, at=at, frame=(0.3, 0.1, 0.2, 0.4))
+    mechanism.joint("rotor", da.Revolute(axis=(1, 1, 0.3), armature=0.1, drive="force"), "body 2", "body 3", at=(0.9, 0, 0))
+    shape = da.Composite(parts=[(da.Rod(length=1.0, radius=0.1, mass=1.0, axis=(1, 2, 3)), (0, 0, 1)), (da.Sphere(radius=0.2, mass=2.0), (0, 1, 0), (1, 1, 0, 0.1))])
+    mechanism.body("composite", shape)
+    mechanism.spring("tie", "body 1", "composite", at=((0.3, 0, 0), (0, 0, 1)), stiffness=10.0, damping=0.5)
+    mechanism.gear("gear", "joint 1", "joint 2", ratio=0.5, offset=0.01)
+    mechanism.load("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
+    mechanism.visual("composite", da.Mesh(np.eye(3), [[0, 1, 2]]), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
+    mechanism.visual("world", da.Cylinder(radius=0.1, length=3.0, mass=1.0))
+    mechanism.start("joint 2", 0.1, rate=0.2)
+    mechanism.start("composite", linear=(1, 0, 0), angular=(0, 0, 2))
+    mechanism.report.append("nothing was left out")
+    return mechanism
+
+
+def same(a, b) -> None:
+    """Two values are identical, down to the bits of their arrays."""
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    elif isinstance(a, dict):
+        assert set(a) == set(b)
+        for key in a:
+            same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            same(x, y)
+    elif hasattr(a, "__dataclass_fields__") and not isinstance(a, da.Mechanism):
+        assert type(a) is type(b)
+        for field in fields(a):
+            if field.name not in ("parent", "child", "first", "second", "density"):
+                same(getattr(a, field.name), getattr(b, field.name))
+    else:
+        assert a == b
+
+
+def same_mechanism(a: da.Mechanism, b: da.Mechanism) -> None:
+    for name in ("name", "gravity", "bodies", "joints", "couplings", "loads", "visuals", "actuators", "report"):
+        same(getattr(a, name), getattr(b, name))
+    for x, y in zip(a.joints, b.joints):
+        assert (x.parent.name, x.child.name) == (y.parent.name, y.child.name)
+        same(x.type.basis, y.type.basis)
+    assert native.to_data(a) == native.to_data(b)
+
+
+ZOO = [name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening")]
+
+
+@pytest.mark.parametrize("ending", [".toml", ".json"])
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_comes_back_bit_for_bit(name, ending, tmp_path):
+    made = getattr(zoo, name)()
+    made.save(tmp_path / f"model{ending}")
+    read = da.load(tmp_path / f"model{ending}")
+    same_mechanism(made, read)
+    dt = 1e-5 if name == "andrews_squeezer" else 1e-3
+    runs = [da.Simulation(m, da.Variational(dt=dt)).run(10 * dt) for m in (made, read)]
+    for series in ("position", "orientation", "velocity", "angular_velocity"):
+        np.testing.assert_array_equal(getattr(runs[0], series), getattr(runs[1], series))
+
+
+@pytest.mark.parametrize("ending", [".toml", ".json"])
+def test_everything_comes_back(ending, tmp_path):
+    made = everything()
+    made.save(tmp_path / f"model{ending}")
+    same_mechanism(made, da.load(tmp_path / f"model{ending}"))
+
+
+@pytest.mark.parametrize("name", ["a1", "humanoid", "cassie"])
+def test_robots_come_back(name, tmp_path):
+    if name == "cassie" and not CASSIE.is_file():
+        pytest.skip("the model of Cassie is not there")
+    pytest.importorskip("mujoco")
+    pytest.importorskip("yourdfpy")
+    made = da.load(CASSIE if name == "cassie" else find(name))
+    made.save(tmp_path / "model.json")
+    same_mechanism(made, da.load(tmp_path / "model.json"))
+
+
+def test_the_published_schema_is_that_of_the_code():
+    assert json.loads((ROOT / "docs" / "model.schema.json").read_text(encoding="utf-8")) == native.schema()
+
+
+def test_files_follow_the_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(json.loads(native.dumps(everything())), native.schema())
+
+
+def broken(**changes):
+    data = json.loads(native.dumps(zoo.double_pendulum()))
+    for path, value in changes.items():
+        target = data
+        *way, last = path.split("__")
+        for step in way:
+            target = target[int(step)] if step.isdigit() else target[step]
+        target[last] = value
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "no valid JSON"),
+    ("[1, 2]", "no model of dalembert"),
+    ("{}", "missing required field"),
+    (broken(format=99), "format 99"),
+    (broken(colour="red"), "unknown field"),
+    (broken(bodies__0__mass=-1.0), "mass must be positive"),
+    (broken(bodies__0__mass="x"), "bodies"),
+    (broken(bodies__0__inertia=[[1, 2, 3], [0, 1, 0], [0, 0, 1]]), "symmetric"),
+    (broken(bodies__0__orientation=[1, 1, 0, 0]), "length one"),
+    (broken(bodies__1__name="link 1"), "taken|name"),
+    (broken(joints__0__type="Bent"), "unknown type 'Bent'"),
+    (broken(joints__0__parameters={"colour": 1}), "no parameter 'colour'"),
+    (broken(joints__0__frame_child=[[1, 0, 0], [0, 1, 0], [0, 0, 2]]), "rotation matrix"),
+    (broken(joints__0__parent="nobody"), "no element named 'nobody'"),
+    (broken(joints__0__point_child=[0, 0]), "3 numbers"),
+    (broken(visuals=[{"position": [0, 0, 0], "orientation": [1, 0, 0, 0]}]), "either a shape or a mesh"),
+    (broken(visuals=[{"mesh": {"vertices": "AAAA", "faces": ""}, "position": [0, 0, 0], "orientation": [1, 0, 0, 0]}]), "damaged"),
+    (broken(start=[{"value": 1.0}]), "names a joint or a body"),
+])
+def test_bad_files(text, message, tmp_path):
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(da.ModelError, match=message):
+        da.load(tmp_path / "bad.json")
+
+
+def test_what_cannot_be_written(tmp_path, monkeypatch):
+    mechanism = zoo.pendulum()
+    with pytest.raises(da.ModelError, match="ending"):
+        mechanism.save(tmp_path / "model.yaml")
+    with pytest.raises(FileNotFoundError):
+        mechanism.save(tmp_path / "none" / "model.json")
+    mechanism.potential("field", mechanism.bodies[0], lambda x, q: 0.0)
+    with pytest.raises(da.ModelError, match="Python function"):
+        mechanism.save(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+    with pytest.raises(da.MissingExtraError, match=r"dalembert\[model\]"):
+        zoo.pendulum().save(tmp_path / "model.json")

@@ -1,0 +1,135 @@
+"""The self-contained page: its size, what a browser makes of it, and that it asks no network for anything."""
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import browser
+
+import dalembert as da
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+from robots import find
+
+PIXELS = """(() => { const c = document.getElementById('scene'), g = c.getContext('webgl2'), p = new Uint8Array(4 * c.width * c.height);
+ g.readPixels(0, 0, c.width, c.height, g.RGBA, g.UNSIGNED_BYTE, p); const seen = new Set(); for (let i = 0; i < p.length; i += 4) seen.add(p[i] * 65536 + p[i+1] * 256 + p[i+2]); return seen.size; })()"""
+
+
+@pytest.fixture(scope="module")
+def robot_run() -> da.Trajectory:
+    """10 s of a robot of 13 bodies."""
+    pytest.importorskip("yourdfpy")
+    pytest.importorskip("trimesh")
+    mechanism = da.load(find("a1"), merge_fixed=True)
+    assert len(mechanism.bodies) == 13
+    return da.Simulation(mechanism, da.Variational(dt=0.005)).run(10.0)
+
+
+def test_the_page_of_a_robot_plays_in_a_browser(robot_run, tmp_path):
+    page_file = robot_run.to_html(tmp_path / "run.html")
+    assert page_file.stat().st_size < 5e6
+    with browser(tmp_path / "profile") as page:
+        page.open(page_file.as_uri())
+        page.wait("!!window.dalembert")
+        assert page.evaluate("document.title") == robot_run.mechanism
+        first = page.evaluate("window.dalembert.frame()")
+        page.wait(f"window.dalembert.frame() != {first}")  # it plays by itself
+        page.evaluate("document.getElementById('time').value = 0; document.getElementById('time').oninput()")
+        start = np.array(page.evaluate("window.dalembert.bodies()"))
+        assert page.evaluate(PIXELS) > 50
+        before = page.picture()
+        page.evaluate("document.getElementById('time').value = 40; document.getElementById('time').oninput()")
+        moved = np.array(page.evaluate("window.dalembert.bodies()"))
+        after = page.picture()
+        assert page.evaluate("window.dalembert.frame()") == 40
+        for box in ("frames", "axes", "forces"):
+            page.evaluate(f"document.getElementById('{box}').click()")
+        page.evaluate("document.getElementById('follow').value = 3; document.getElementById('follow').onchange()")
+        assert page.picture() != after
+        assert page.errors == []
+        assert [url for url in page.requests if not url.startswith(("file:", "data:", "about:"))] == []
+    assert before != after
+    assert np.abs(start - moved).max() > 1e-3
+    shown = moved.reshape(13, 7)
+    knot = int(np.argmin(np.abs(robot_run.time - 40 / 50)))
+    np.testing.assert_allclose(shown[:, :3], robot_run.position[knot], atol=1e-6)
+
+
+def test_names_do_no_harm(tmp_path):
+    mechanism = da.Mechanism("</script><script>window.broken = 1</script>")
+    body = mechanism.body("<b>\"'&", da.Sphere(radius=0.1, mass=1.0))
+    mechanism.joint("</script>", da.Revolute(axis="x"), mechanism.world, body, at=(0, 0, 1))
+    run = da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.1)
+    with browser(tmp_path / "profile") as page:
+        page.open(run.to_html(tmp_path / "run.html").as_uri())
+        page.wait("!!window.dalembert")
+        assert page.evaluate("window.broken") is None
+        assert page.evaluate("document.getElementById('title').textContent") == mechanism.name
+
+
+def test_a_page_of_a_saved_run(short_run, tmp_path):
+    pytest.importorskip("h5py")
+    pytest.importorskip("msgspec")
+    short_run.save(tmp_path / "run.h5")
+    loaded = da.Trajectory.load(tmp_path / "run.h5")
+    assert loaded.model is not None
+    assert loaded.to_html(tmp_path / "a.html").read_bytes() == short_run.to_html(tmp_path / "b.html").read_bytes()
+    loaded.model = None
+    assert loaded.to_html(tmp_path / "c.html").stat().st_size > 10_000
+
+
+def test_pages_of_a_long_run_stay_small(tmp_path):
+    run = da.Simulation(da.zoo.pendulum(), da.Variational(dt=0.01)).run(200.0)
+    assert run.to_html(tmp_path / "long.html").stat().st_size < 1e6
+
+
+def test_bad_wishes(short_run, tmp_path):
+    with pytest.raises(da.ModelError, match="fps"):
+        short_run.to_html(tmp_path / "run.html", fps=0.0)
+    with pytest.raises(FileNotFoundError):
+        short_run.to_html(tmp_path / "none" / "run.html")
+    with pytest.raises(da.ModelError, match=r"\.png"):
+        short_run.snapshot(tmp_path / "run.jpg")
+    with pytest.raises(da.ModelError, match="no time 7"):
+        short_run.snapshot(tmp_path / "run.png", time=7.0)
+    with pytest.raises(da.ModelError, match="size"):
+        short_run.snapshot(tmp_path / "run.png", size=(1, 100000))
+    with pytest.raises(da.ModelError, match="distance"):
+        short_run.snapshot(tmp_path / "run.png", distance=-1.0)
+    with pytest.raises(da.ModelError, match=r"\.mp4 or \.gif"):
+        short_run.to_video(tmp_path / "run.avi")
+    with pytest.raises(da.ModelError, match="positive speed"):
+        short_run.to_video(tmp_path / "run.gif", speed=0.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_snapshots_and_films(short_run, tmp_path):
+    imageio = pytest.importorskip("imageio.v2")
+    start = imageio.imread(short_run.snapshot(tmp_path / "a.png", time=0.0, size=(320, 240)))
+    end = imageio.imread(short_run.snapshot(tmp_path / "b.png", size=(320, 240)))
+    assert start.shape == (240, 320, 3)
+    assert len(np.unique(start.reshape(-1, 3), axis=0)) > 20
+    assert (start != end).any()
+    film = imageio.mimread(short_run.to_video(tmp_path / "run.gif", fps=20, speed=0.5, size=(160, 120)))
+    assert len(film) == 8
+    pytest.importorskip("imageio_ffmpeg")
+    assert short_run.to_video(tmp_path / "run.mp4", fps=20, size=(161, 120)).stat().st_size > 1000
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "b.png", "run.gif", "run.mp4"]
+
+
+def test_films_without_imageio(short_run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio", None)
+    monkeypatch.setitem(sys.modules, "imageio.v2", None)
+    with pytest.raises(da.MissingExtraError, match=r"dalembert\[video\]"):
+        short_run.to_video(tmp_path / "run.mp4")
+
+
+def test_picture_is_a_picture(short_run):
+    imageio = pytest.importorskip("imageio.v2")
+    from dalembert.view.raster import png
+
+    pixels = np.random.default_rng(1).integers(0, 255, (5, 7, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(imageio.imread(io.BytesIO(png(pixels)), format="png"), pixels)
