@@ -637,7 +637,7 @@ def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_
 @kernel
 def record(records, recording, knot, step_before):
     """Write the state of the knot into the recording."""
-    bodies = records.bodies
+    bodies, joints = records.bodies, records.joints
     recording.step_before[knot] = step_before
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]
