@@ -47,6 +47,7 @@ def everything() -> da.Mechanism:
 def same(a, b) -> None:
     """Two values are identical, down to the bits of their arrays."""
     if isinstance(a, np.ndarray):
+        b = np.asarray(b)  # an axis may be given as an array and come back as a tuple
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     elif isinstance(a, dict):
