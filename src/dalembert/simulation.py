@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.controls import InputTables, Target, read_control
 from dalembert.errors import ModelError
 from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
-from dalembert.formulations.maximal.engine import Recording, new_recording
+from dalembert.formulations.maximal.engine import Recording
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
@@ -252,7 +252,7 @@ class Simulation:
 
     def _run(self, steps: int, control: Control | None, *, record: bool = True, progress: bool | None = None) -> Trajectory:
         engine = self._engine
-        recording = new_recording(steps + 1, *engine.sizes)
+        recording = engine.new_recording(steps + 1)
         tables = InputTables(self.mechanism, engine.records, self._targets, steps, self.time, self.formulation.dt, control is not None)
         start = engine.records.joints["coordinate"].copy()
         engine.record(recording, 0)
@@ -285,7 +285,7 @@ class Simulation:
         finally:
             bar.close()
         short = Recording(*(array[: done + 1] for array in recording))
-        return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time)
+        return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time, engine.tape(done + 1))
 
 
 class _Progress:

@@ -63,6 +63,7 @@ class Trajectory:
     mass: np.ndarray
     inertia: np.ndarray
     _values: dict[str, np.ndarray]
+    touching: tuple[str, ...] = ()
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
 
     def _get(self, name: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The step problem's graph: a node per body, per joint that holds something, per coupling; and its block storage."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,11 @@ class System:
     vector: np.ndarray
 
 
-def build_system(records: Records) -> System:
-    """Number the nodes, analyse the graph and tell every record where its blocks are."""
+def build_system(records: Records, contacts: Sequence[tuple[int, int]] = ()) -> System:
+    """Number the nodes, analyse the graph and tell every record where its blocks are.
+
+    ``contacts``: the two bodies of every contact; their nodes, of three numbers each, come after all others.
+    """
     bodies, joints, couplings, _ = records
     world = len(bodies) - 1
     bodies["node"][:world] = np.arange(world)
@@ -39,6 +43,10 @@ def build_system(records: Records) -> System:
         sizes.append(1)
         constraint.append(True)
         edges += [(coupling["node"], body) for body in coupling["body"][: coupling["bodies"]]]
+    for first, second in contacts:
+        edges += [(len(sizes), end) for end in (first, second) if end != world]
+        sizes.append(3)
+        constraint.append(False)
     structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
 
     bodies["diagonal"][:world] = structure.diagonal[:world]

@@ -1,0 +1,156 @@
+"""A mechanism with contacts, limits or dry friction in the variational formulation: its scene, its graph, its runs."""
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.contact.build import build_contacts, build_limits, contact_names
+from dalembert.contact.records import ENTRY, Scene, Tape
+from dalembert.errors import StepFailure
+from dalembert.formulations.contact_step import CROWDED, LOG_FULL, LOST, run_contact_steps
+from dalembert.formulations.maximal.engine import Inputs, Recording
+from dalembert.formulations.maximal.system import build_system
+from dalembert.formulations.variational import Variational, VariationalEngine
+from dalembert.formulations.variational_step import SOLVED
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.records import Records
+
+#: interior point iterations per Newton iteration that the formulation allows
+PATIENCE = 2
+
+
+class ContactEngine(VariationalEngine):
+    """An engine with a second copy of the records, whose graph has the contacts as nodes.
+
+    ``records`` and ``system`` stay those of the mechanism without contacts, by which knots are read.
+    """
+
+    def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        super().__init__(mechanism, options)
+        records = self.records
+        self.step_records = Records(records.bodies.copy(), records.joints.copy(), records.couplings.copy(), records.gravity)
+        edges = options.cone_edges if options.cone == "linear" else 0
+        self.names = contact_names(mechanism)
+        contacts = build_contacts(mechanism, records, edges)
+        limits = build_limits(mechanism, records)
+        terrain = mechanism.terrains[0] if mechanism.terrains else None
+        heights = terrain.heights if terrain else np.zeros((2, 2))
+        frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
+        self.scene = Scene(contacts, limits, heights, frame)
+        self.places = np.zeros((len(records.bodies) - 1, 9))
+        self.scratch = np.zeros(6)
+        self.log = np.zeros(max(4096, 4 * len(contacts)), ENTRY)
+        self._pages: list[np.ndarray] = []
+        self._tape: Tape | None = None
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+        self._analyse()
+
+    def _mark_active(self) -> None:
+        super()._mark_active()
+        for element, joint in zip(self.mechanism.joints, self.records.joints):
+            joint["active"] |= element.type.bounded
+
+    def _analyse(self) -> None:
+        """Analyse the graph of bodies, joints, contacts and limits, and tell contacts and limits where their blocks are."""
+        contacts, limits = self.scene.contacts, self.scene.limits
+        nodes = [contacts[i] for i in range(len(contacts))] + [limits[i] for i in range(len(limits))]
+        self.step_system = build_system(self.step_records, [(int(n["a"]), int(n["b"])) for n in nodes])
+        structure, world = self.step_system.structure, len(self.records.bodies) - 1
+        first = len(structure.diagonal) - len(nodes)
+        for index, node in enumerate(nodes, first):
+            node["node"], node["diagonal"] = index, structure.diagonal[index]
+            for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
+                body = int(node[end])
+                node[there] = structure.block(index, body) if body != world else -1
+                node[back] = structure.block(body, index) if body != world else -1
+
+    def new_recording(self, knots: int) -> Recording:
+        bodies, joints, _ = self.sizes
+        self._tape = Tape(np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)))
+        self._pages = []
+        return super().new_recording(knots)
+
+    def tape(self, knots: int) -> tuple[Tape, np.ndarray, tuple[str, ...]]:
+        """What the run since ``new_recording`` recorded besides poses: forces per knot, the log of contacts, names in it."""
+        assert self._tape is not None
+        tape = Tape(*(array[:knots] for array in self._tape))
+        after = tape.after
+        bodies = self.records.bodies[:-1]
+        after[-1] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
+        log = np.concatenate(self._pages) if self._pages else np.zeros(0, ENTRY)
+        return tape, log, self.names
+
+    def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
+        if self._last is not None and self.clock[0] > 0.0:
+            wrench = self._last[0] if wrench is None else wrench + self._last[0]
+            joint = self._last[1] if joint is None else joint + self._last[1]
+        super().set_inputs(wrench, joint)
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        options, system = self.options, self.step_system
+        assert self._tape is not None
+        _copy_state(self.records, self.step_records)
+        done, used, lost = 0, 0, 0
+        while done < count:
+            rest = Inputs(inputs.wrench[done:], inputs.joint[done:], inputs.target[done:])
+            outcome, solved, _, size, used = run_contact_steps(
+                self.step_records, self.scene, system.blocks, system.structure.schedule, system.vector, self.saved, self.places,
+                self.clock, self.base_load, recording, self._tape, self.log, used, rest, first + done, count - done, options.dt,
+                self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.max_halvings, options.resting_speed,
+                self.scratch,
+            )
+            self.outcome = (int(outcome), float(size))
+            done += int(solved)
+            lost = lost + 1 if solved == 0 else 0
+            if outcome == LOG_FULL:
+                used = self._turn_page(used)
+            elif outcome not in (LOST, CROWDED) or lost > 20:
+                break
+        self._turn_page(used)
+        _copy_state(self.step_records, self.records)
+        if done:
+            self._last = self._tape.wrench[first + done - 1].copy(), self._tape.push[first + done - 1].copy()
+        return done
+
+    def _turn_page(self, used: int) -> int:
+        """Put the log aside; one that was full too early grows."""
+        self._pages.append(self.log[:used].copy())
+        if used < len(self.log) // 2:
+            return 0
+        self.log = np.zeros(2 * len(self.log), ENTRY)
+        return 0
+
+    def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
+        super().start(position, orientation, velocity)
+        self._last = None
+        for name in ("gamma1", "beta1"):
+            self.scene.contacts[name] = 0.0
+            self.scene.limits[name] = 0.0
+
+    def failure(self, time: float) -> StepFailure:
+        error = super().failure(time)
+        contact = self.worst_contact()
+        return StepFailure(f"{error} The contact furthest from its solution is {contact}.") if contact else error
+
+    def worst_contact(self) -> str:
+        """Name of the contact with the largest residual or product of the last try."""
+        worst, name = 0.0, ""
+        dt = self.options.dt
+        for contact in self.scene.contacts[self.scene.contacts["awake"] != 0]:
+            miss = abs(float(contact["gap"] / dt - contact["bound"] - contact["s"]))
+            product = float(contact["s"] * contact["gamma"] / contact["weight"])
+            value = max(miss, np.sqrt(max(product, 0.0)))
+            if not value <= worst:
+                worst, name = value, f"{self.names[int(contact['owner'])]!r} (point {int(contact['part'])})"
+        return name
+
+    @property
+    def solved(self) -> bool:
+        return self.outcome[0] == SOLVED
+
+
+def _copy_state(source: Records, target: Records) -> None:
+    """Copy everything but the whole numbers at the head of each record, which say where its blocks are."""
+    for a, b in ((source.bodies, target.bodies), (source.joints, target.joints), (source.couplings, target.couplings)):
+        if len(a):
+            head = min(offset for kind, offset, *_ in a.dtype.fields.values() if kind.base == np.float64)  # type: ignore[union-attr]
+            b.view(np.uint8).reshape(len(b), -1)[:, head:] = a.view(np.uint8).reshape(len(a), -1)[:, head:]

@@ -1,0 +1,817 @@
+"""Kernels of a variational step with contacts, limits and dry friction: a primal-dual interior point method.
+
+The equations of ``variational_step`` with the impulses of the contacts at the knot added, together with the
+complementarity of every contact and limit at the end of the step (Variational eq. 29, Appendix D). Contacts are nodes of
+the mechanism's graph: leaves when they touch the environment. What is far apart sleeps: its node is an identity, and
+the step is solved again with it if the solution would have closed it.
+"""
+from __future__ import annotations
+
+from math import isfinite, sqrt
+
+from dalembert.contact.geometry import at_end, at_knot
+from dalembert.contact.limits import (
+    coordinate_at,
+    coordinate_gradient,
+    limit_direction,
+    limit_matrix,
+    limit_move,
+    limit_products,
+    limit_products_after,
+    limit_residual,
+    limit_step,
+    open_limit,
+)
+from dalembert.contact.node import (
+    complementarity,
+    node_direction,
+    node_matrix,
+    node_move,
+    node_residual,
+    node_step,
+    open_contact,
+    products_after,
+)
+from dalembert.contact.records import BALLS, EDGES, LINE
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6
+from dalembert.formulations.variational_step import (
+    COMPLIANCES,
+    NOT_CONVERGED,
+    SINGULAR,
+    SOLVED,
+    TOO_FAST,
+    accept,
+    best_order,
+    clear_impulses,
+    copy_state,
+    first_guess,
+    flow,
+    jacobian,
+    load_vector,
+    move,
+    record,
+    residual,
+    rotate_gradient,
+    rounding_floor,
+    spins_too_fast,
+    subtract_impulse,
+)
+from dalembert.kernel import inline, kernel
+from dalembert.linalg import clear, factor, solve
+from dalembert.mechanism.rows import aim, relative
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, neg3, scale3, sub3
+
+# Outcomes beyond those of a step without contacts.
+LOST, CROWDED, LOG_FULL = 10, 11, 12
+#: a step is solved when every complementarity product (m^2/s^2, per unit of mass) is below this
+SHARP = 4e-12
+#: and this is what the products are aimed at in the end
+AIM = 1e-12
+#: impulses below this part of a contact's weight times 1 m/s do not count as touching
+TOUCH = 1e-8
+#: how often a step is solved again with contacts that woke up or bounced
+ROUNDS = 12
+
+
+@inline
+def relative_rate(row_a, row_b, a, b):
+    """Rate along a row of two bodies at the iterate."""
+    return flow(row_a, load3(a.v), load3(a.w)) + flow(row_b, load3(b.v), load3(b.w))
+
+
+@inline
+def turn_row(row, body, dt):
+    """The torque part of a row at the end of the step as a gradient by omega, over dt; the world does not move."""
+    if body.s == 0.0:
+        return (0.0, 0.0, 0.0)
+    return rotate_gradient((row[3], row[4], row[5]), load3(body.w), body.s, dt)
+
+
+@kernel
+def limit_at_end(limit, joint, bodies, scratch):
+    """Coordinate of a limited direction at the end of the step and its gradient."""
+    parent = bodies[limit.a]
+    child = bodies[limit.b]
+    Rp = load9(parent.Rn)
+    y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
+    limit.c = coordinate_at(joint, limit.direction, y, C, scratch)
+    force, on_parent, on_child = coordinate_gradient(joint, limit.direction, y, C, Rp, scratch)
+    put6(limit.Ha, neg3(force), on_parent)
+    put6(limit.Hb, force, on_child)
+
+
+@kernel
+def limit_at_knot(limit, joint, bodies, scratch):
+    """Coordinate of a limited direction at the knot and its row."""
+    parent = bodies[limit.a]
+    child = bodies[limit.b]
+    Rp = load9(parent.R)
+    y, C = relative(joint, load3(parent.x), Rp, load3(child.x), load9(child.R))
+    limit.c0 = coordinate_at(joint, limit.direction, y, C, scratch)
+    force, on_parent, on_child = coordinate_gradient(joint, limit.direction, y, C, Rp, scratch)
+    put6(limit.Ga, neg3(force), on_parent)
+    put6(limit.Gb, force, on_child)
+
+
+@inline
+def limit_rate(limit, side, dt):
+    """Gap of one end of a limit at the end of the step over dt, less its bound."""
+    gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
+    return gap / dt - limit.bound[side]
+
+
+@kernel
+def contact_residual(records, scene, dt, h, scratch):
+    """All equations at the iterate but complementarity. Returns (size in m/s, False when the iterate is of no use)."""
+    bodies, joints, couplings, _ = records
+    size, fine = residual(records, dt, h)
+    if not fine:
+        return 0.0, False
+    world = bodies.shape[0] - 1
+    size = 0.0
+    for i in range(joints.shape[0]):
+        for k in range(joints[i].rows):
+            size = max(size, abs(joints[i].r[k]))
+    for i in range(couplings.shape[0]):
+        size = max(size, abs(couplings[i].r))
+    contacts = scene.contacts
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        if contact.awake == 0:
+            continue
+        at_end(contact, scene, bodies)
+        a = bodies[contact.a]
+        b = bodies[contact.b]
+        for k in range(3):
+            impulse = contact.gamma if k == 0 else contact.beta[k - 1]
+            subtract_impulse(a.r, contact.Ga[k], impulse)
+            subtract_impulse(b.r, contact.Gb[k], impulse)
+        contact.eta[0] = relative_rate(contact.Ga[1], contact.Gb[1], a, b)
+        contact.eta[1] = relative_rate(contact.Ga[2], contact.Gb[2], a, b)
+        size = max(size, abs(contact.gap / dt - contact.bound - contact.s))
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        limit_at_end(limit, joints[limit.joint], bodies, scratch)
+        a = bodies[limit.a]
+        b = bodies[limit.b]
+        limit.eta = relative_rate(limit.Ga, limit.Gb, a, b)
+        impulse = 0.0
+        for side in range(2):
+            if limit.awake[side] != 0:
+                impulse += limit.gamma[side] if side == 0 else -limit.gamma[side]
+                size = max(size, abs(limit_rate(limit, side, dt) - limit.s[side]))
+        if limit.cap > 0.0:
+            impulse += limit.beta
+        subtract_impulse(a.r, limit.Ga, impulse)
+        subtract_impulse(b.r, limit.Gb, impulse)
+    for i in range(world):
+        body = bodies[i]
+        r = body.r
+        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / body.mass
+        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (body.mass * body.length)
+        if not isfinite(linear + angular):
+            return 0.0, False
+        size = max(size, max(linear, angular))
+    if not isfinite(size):
+        return 0.0, False
+    return size, True
+
+
+@inline
+def put_weighted(block, k, weight, row, torque):
+    for c in range(3):
+        block[k, c] = weight * row[c]
+        block[k, 3 + c] = weight * torque[c]
+
+
+@kernel
+def identity_node(blocks, diagonal, there_a, back_a, there_b, back_b):
+    """Make a node say nothing: its unknowns stay as they are."""
+    D = blocks[diagonal].M
+    for r in range(3):
+        for c in range(3):
+            D[r, c] = 0.0
+        D[r, r] = 1.0
+    for index in (there_a, there_b):
+        if index >= 0:
+            for r in range(3):
+                for c in range(6):
+                    blocks[index].M[r, c] = 0.0
+    for index in (back_a, back_b):
+        if index >= 0:
+            for r in range(6):
+                for c in range(3):
+                    blocks[index].M[r, c] = 0.0
+
+
+@inline
+def contact_side(blocks, there, back, G, H, body, dt, w0, w00, w01, w11):
+    """Blocks between a contact and one of its bodies."""
+    row = blocks[there].M
+    column = blocks[back].M
+    torque = turn_row(H, body, dt)
+    put_weighted(row, 0, w0, H, torque)
+    for c in range(6):
+        row[1, c] = w00 * G[1, c] + w01 * G[2, c]
+        row[2, c] = w01 * G[1, c] + w11 * G[2, c]
+        column[c, 0] = -G[0, c]
+        column[c, 1] = -G[1, c]
+        column[c, 2] = -G[2, c]
+
+
+@inline
+def limit_side(blocks, there, back, G, H, body, dt, w0, w1, w2):
+    """Blocks between a limit and one of its bodies."""
+    row = blocks[there].M
+    column = blocks[back].M
+    torque = turn_row(H, body, dt)
+    put_weighted(row, 0, w0, H, torque)
+    put_weighted(row, 1, w1, H, torque)
+    for c in range(6):
+        row[2, c] = w2 * G[c]
+        column[c, 0] = -G[c]
+        column[c, 1] = G[c]
+        column[c, 2] = -G[c]
+
+
+@kernel
+def contact_jacobian(records, scene, blocks, dt):
+    """Write the blocks of all contacts and limits at the iterate."""
+    bodies = records.bodies
+    contacts = scene.contacts
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        if contact.node < 0:
+            continue
+        if contact.awake == 0:
+            identity_node(blocks, contact.diagonal, contact.block_na, contact.block_an, contact.block_nb, contact.block_bn)
+            continue
+        w0, w00, w01, w11 = node_matrix(contact, blocks[contact.diagonal].M, contact.friction > 0.0)
+        contact_side(blocks, contact.block_na, contact.block_an, contact.Ga, contact.Ha, bodies[contact.a], dt, w0, w00, w01, w11)
+        if contact.block_nb >= 0:
+            contact_side(blocks, contact.block_nb, contact.block_bn, contact.Gb, contact.Hb, bodies[contact.b], dt, w0, w00, w01, w11)
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        w0, w1, w2 = limit_matrix(limit, blocks[limit.diagonal].M)
+        if limit.block_na >= 0:
+            limit_side(blocks, limit.block_na, limit.block_an, limit.Ga, limit.Ha, bodies[limit.a], dt, w0, w1, w2)
+        limit_side(blocks, limit.block_nb, limit.block_bn, limit.Gb, limit.Hb, bodies[limit.b], dt, w0, w1, w2)
+
+
+@kernel
+def load_contacts(scene, vector, dt, kappa, second):
+    """Residuals of the contacts' rows for products ``kappa`` into the solver's vector."""
+    contacts = scene.contacts
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        if contact.node < 0:
+            continue
+        v = vector[contact.node].v
+        if contact.awake == 0:
+            v[0] = 0.0
+            v[1] = 0.0
+            v[2] = 0.0
+            continue
+        v[0], v[1], v[2] = node_residual(contact, kappa, second, contact.gap / dt - contact.bound)
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        v = vector[limit.node].v
+        v[0], v[1], v[2] = limit_residual(limit, kappa, second, limit_rate(limit, 0, dt), limit_rate(limit, 1, dt))
+
+
+@inline
+def row_change(row, torque, d):
+    """Minus a row times a body's direction."""
+    return -(row[0] * d[0] + row[1] * d[1] + row[2] * d[2] + torque[0] * d[3] + torque[1] * d[4] + torque[2] * d[5])
+
+
+@inline
+def full_row_change(row, d):
+    return row_change(row, (row[3], row[4], row[5]), d)
+
+
+@kernel
+def directions(records, scene, vector, dt, kappa, second, fraction):
+    """Directions of all slacks and impulses from the solution. Returns the step that keeps ``fraction`` of the way inside."""
+    bodies = records.bodies
+    world = bodies.shape[0] - 1
+    step = 1.0 / fraction
+    contacts = scene.contacts
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        if contact.awake == 0:
+            continue
+        change = 0.0
+        eta0 = 0.0
+        eta1 = 0.0
+        if contact.a != world:
+            body = bodies[contact.a]
+            d = vector[body.node].v
+            change += row_change(contact.Ha, turn_row(contact.Ha, body, dt), d)
+            eta0 += full_row_change(contact.Ga[1], d)
+            eta1 += full_row_change(contact.Ga[2], d)
+        if contact.b != world:
+            body = bodies[contact.b]
+            d = vector[body.node].v
+            change += row_change(contact.Hb, turn_row(contact.Hb, body, dt), d)
+            eta0 += full_row_change(contact.Gb[1], d)
+            eta1 += full_row_change(contact.Gb[2], d)
+        v = vector[contact.node].v
+        node_direction(contact, kappa, second, contact.gap / dt - contact.bound, change, -v[0], -v[1], -v[2], eta0, eta1)
+        step = node_step(contact, step)
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        body = bodies[limit.b]
+        d = vector[body.node].v
+        change = row_change(limit.Hb, turn_row(limit.Hb, body, dt), d)
+        eta0 = full_row_change(limit.Gb, d)
+        if limit.a != world:
+            body = bodies[limit.a]
+            d = vector[body.node].v
+            change += row_change(limit.Ha, turn_row(limit.Ha, body, dt), d)
+            eta0 += full_row_change(limit.Ga, d)
+        v = vector[limit.node].v
+        limit_direction(limit, kappa, second, limit_rate(limit, 0, dt), limit_rate(limit, 1, dt), change, -v[0], -v[1], -v[2], eta0)
+        step = limit_step(limit, step)
+    return min(1.0, fraction * step)
+
+
+@kernel
+def products(scene):
+    """(mean, largest) complementarity product of everything awake, in m^2/s^2; (0, 0) when nothing is."""
+    total = 0.0
+    count = 0
+    worst = 0.0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            a, b, c = complementarity(scene.contacts[i])
+            total += a
+            count += b
+            worst = max(worst, c)
+    for i in range(scene.limits.shape[0]):
+        a, b, c = limit_products(scene.limits[i])
+        total += a
+        count += b
+        worst = max(worst, c)
+    return total / max(count, 1), worst, count
+
+
+@kernel
+def mean_after(scene, step, count):
+    """Mean product after a step along the direction."""
+    total = 0.0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            total += products_after(scene.contacts[i], step)
+    for i in range(scene.limits.shape[0]):
+        total += limit_products_after(scene.limits[i], step)
+    return total / count
+
+
+@kernel
+def open_all(records, scene, dt, speed):
+    """A start inside all cones."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            open_contact(contact, speed, contact.gap / dt - contact.bound)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            limit.s[side] = limit_rate(limit, side, dt)
+        open_limit(limit, speed)
+
+
+@kernel
+def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations, speed, scratch):
+    """Solve the step's equations and complementarity. Returns (outcome, iterations, residual)."""
+    size, fine = contact_residual(records, scene, dt, h, scratch)
+    if not fine:
+        first_guess(records, 0)
+        size, fine = contact_residual(records, scene, dt, h, scratch)
+        if not fine:
+            return NOT_CONVERGED, 0, size
+    open_all(records, scene, dt, speed)
+    size, fine = contact_residual(records, scene, dt, h, scratch)
+    iterations = 0
+    while True:
+        mean, worst, count = products(scene)
+        if size <= tolerance and worst <= SHARP:
+            return SOLVED, iterations, size
+        if iterations == max_iterations:
+            return NOT_CONVERGED, iterations, max(size, sqrt(worst))
+        iterations += 1
+        clear(blocks, schedule)
+        jacobian(records, blocks, dt, h, compliance)
+        contact_jacobian(records, scene, blocks, dt)
+        if factor(blocks, schedule) >= 0:
+            return SINGULAR, iterations, size
+        kappa = 0.0
+        second = False
+        if count > 0:
+            kappa = AIM
+            if mean > 3.0 * AIM:
+                load_vector(records, vector, 0.0)
+                load_contacts(scene, vector, dt, 0.0, False)
+                solve(blocks, schedule, vector)
+                step = directions(records, scene, vector, dt, 0.0, False, 1.0)
+                ratio = max(mean_after(scene, step, count), 0.0) / mean
+                kappa = max(ratio * ratio * ratio * mean, AIM)
+                second = True
+        load_vector(records, vector, compliance if iterations == 2 else 0.0)
+        load_contacts(scene, vector, dt, kappa, second)
+        solve(blocks, schedule, vector)
+        step = directions(records, scene, vector, dt, kappa, second, max(0.95, 1.0 - sqrt(mean)))
+        done = 0.0
+        while True:
+            move_all_by(records, scene, vector, step, done)
+            done = step
+            new, fine = contact_residual(records, scene, dt, h, scratch)
+            if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * speed):
+                break
+            step *= 0.5
+            if step < 1e-5:
+                break
+        if step < 1e-5:
+            if size < max(rounding_floor(records, dt), tolerance) and worst <= SHARP:
+                return SOLVED, iterations, size
+            return NOT_CONVERGED, iterations, size
+        size = new
+
+
+@inline
+def move_all_by(records, scene, vector, step, done):
+    """Go from ``done`` to ``step`` along the direction. ``vector`` holds minus the bodies' direction, the nodes their own."""
+    move(records, vector, step - done)
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            node_move(scene.contacts[i], step - done)
+    for i in range(scene.limits.shape[0]):
+        limit_move(scene.limits[i], step - done)
+
+
+@kernel
+def end_pose(records, dt, h):
+    """Pose that the iterate leads to; False when it leads nowhere."""
+    _, fine = residual(records, dt, h)
+    return fine
+
+
+@kernel
+def approach(row_a, row_b, a, b):
+    """Rate along a row just before the knot, from the left limits of the momenta; the world does not move."""
+    rate = 0.0
+    if a.mass > 0.0:
+        rate += flow(row_a, scale3(1.0 / a.mass, load3(a.p)), mat_vec(load9(a.inertia_inverse), load3(a.l)))
+    if b.mass > 0.0:
+        rate += flow(row_b, scale3(1.0 / b.mass, load3(b.p)), mat_vec(load9(b.inertia_inverse), load3(b.l)))
+    return rate
+
+
+@kernel
+def prepare(records, scene, dt, h, speed, scratch):
+    """Rows at the knot; wake what is near or comes near with the first guess of the velocities."""
+    bodies, joints, _, _ = records
+    contacts = scene.contacts
+    end_pose(records, dt, h)
+    near = 2.0 * speed * dt + 1e-9
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        contact.awake = 0
+        contact.bounced = 0
+        contact.bound = 0.0
+        if contact.used == 0:
+            continue
+        at_knot(contact, scene, bodies)
+        at_end(contact, scene, bodies)
+        if contact.gap < near or contact.gap0 < near:
+            contact.awake = 1
+        else:
+            contact.gamma = 0.0
+            contact.gamma1 = 0.0
+            contact.beta[0] = 0.0
+            contact.beta[1] = 0.0
+            contact.beta1[0] = 0.0
+            contact.beta1[1] = 0.0
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        limit_at_knot(limit, joints[limit.joint], bodies, scratch)
+        limit_at_end(limit, joints[limit.joint], bodies, scratch)
+        limit.cap = h * limit.friction
+        for side in range(2):
+            limit.awake[side] = 0
+            limit.bounced[side] = 0
+            limit.bound[side] = 0.0
+            gap0 = limit.c0 - limit.end[0] if side == 0 else limit.end[1] - limit.c0
+            gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
+            if gap < 4.0 * near or gap0 < 4.0 * near:
+                limit.awake[side] = 1
+            else:
+                limit.gamma[side] = 0.0
+                limit.gamma1[side] = 0.0
+
+
+@kernel
+def wake(records, scene, dt):
+    """Wake what the solution would have closed; returns how many."""
+    count = 0
+    contacts = scene.contacts
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        if contact.used != 0 and contact.awake == 0:
+            at_end(contact, scene, records.bodies)
+            if contact.gap < 0.0:
+                contact.awake = 1
+                count += 1
+    limits = scene.limits
+    for i in range(limits.shape[0]):
+        limit = limits[i]
+        for side in range(2):
+            gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
+            if limit.awake[side] == 0 and gap < 0.0:
+                limit.awake[side] = 1
+                count += 1
+    return count
+
+
+@kernel
+def bounce(records, scene, dt, resting):
+    """Newton's law for what closed in this step faster than ``resting`` (m/s): ask for -e times the approach velocity."""
+    bodies = records.bodies
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0 or contact.bounced != 0 or contact.restitution == 0.0:
+            continue
+        if contact.gamma > TOUCH * contact.weight:
+            rate = approach(contact.Ga[0], contact.Gb[0], bodies[contact.a], bodies[contact.b])
+            if rate < -resting:
+                contact.bounced = 1
+                contact.bound = contact.gap0 / dt - contact.restitution * rate
+                count += 1
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] == 0 or limit.bounced[side] != 0 or limit.restitution == 0.0:
+                continue
+            if limit.gamma[side] > TOUCH * limit.weight:
+                rate = approach(limit.Ga, limit.Gb, bodies[limit.a], bodies[limit.b])
+                gap0 = limit.c0 - limit.end[0]
+                if side == 1:
+                    rate = -rate
+                    gap0 = limit.end[1] - limit.c0
+                if rate < -resting:
+                    limit.bounced[side] = 1
+                    limit.bound[side] = gap0 / dt - limit.restitution * rate
+                    count += 1
+    return count
+
+
+@kernel
+def tunnels(records, scene):
+    """True when a body went so far past a feature of another within the step that the feature no longer stands for it."""
+    bodies = records.bodies
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.used == 0 or contact.reach <= 0.0:
+            continue
+        a = bodies[contact.a]
+        b = bodies[contact.b]
+        n0 = load3(contact.n0)
+        moved = sub3(sub3(load3(a.xn), load3(a.x)), sub3(load3(b.xn), load3(b.x)))
+        if -dot3(moved, n0) > contact.gap0 + contact.reach and contact.gap0 > -contact.reach:
+            return True
+        if contact.kind == BALLS or contact.kind == LINE or contact.kind == EDGES:
+            if dot3(n0, load3(contact.n)) < 0.3 and contact.awake != 0:
+                return True
+    return False
+
+
+@kernel
+def remember(scene):
+    """Keep the impulses to start the next step from."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            contact.gamma1 = contact.gamma
+            contact.beta1[0] = contact.beta[0]
+            contact.beta1[1] = contact.beta[1]
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            limit.gamma1[side] = limit.gamma[side] if limit.awake[side] != 0 else 0.0
+        limit.beta1 = limit.beta
+
+
+@kernel
+def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, compliance, tolerance, max_iterations, resting, scratch):
+    """One interval of length ``dt`` with contacts; the state and the clock change only if it is solved."""
+    evaluate_knot(records)
+    bodies, joints, _, gravity = records
+    for i in range(joints.shape[0]):
+        if joints[i].drives:
+            aim(joints[i])
+    before = clock[0]
+    h = 0.5 * (before + dt)
+    history = clock[1] if before == dt else 0.0
+    order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
+    speed = max(h * sqrt(gravity[0] * gravity[0] + gravity[1] * gravity[1] + gravity[2] * gravity[2]), 1e-3)
+    first_guess(records, 0)
+    prepare(records, scene, dt, h, speed, scratch)
+    _, _, count = products(scene)
+    outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+    for softness in COMPLIANCES:
+        for _ in range(ROUNDS):
+            first_guess(records, order if count == 0 else 0)
+            clear_impulses(records)
+            outcome, spent, size = interior_point(
+                records, scene, blocks, schedule, vector, dt, h, softness * compliance, tolerance, max_iterations, speed, scratch
+            )
+            iterations += spent
+            if outcome != SOLVED:
+                break
+            woken = wake(records, scene, dt)
+            if woken + bounce(records, scene, dt, resting) == 0:
+                break
+            count += woken
+            outcome = NOT_CONVERGED
+        if outcome == SOLVED or compliance == 0.0:
+            break
+    if outcome == SOLVED:
+        if spins_too_fast(records, dt) or tunnels(records, scene):
+            return TOO_FAST, iterations, size
+        if strays(bodies, places, 0.0, True):
+            return LOST, iterations, size
+        clock[2] = best_order(records) if history >= 3.0 else 1.0
+        accept(records, dt)
+        remember(scene)
+        clock[0] = dt
+        clock[1] = history + 1.0
+    return outcome, iterations, size
+
+
+@kernel
+def note(records, scene, wrench, push, after, dt, kick):
+    """Forces of contacts and limits at the knot: on bodies (n, 6), along joint directions (joints, 6); momenta just after it."""
+    bodies = records.bodies
+    world = bodies.shape[0] - 1
+    wrench[:] = 0.0
+    push[:] = 0.0
+    for i in range(world):
+        body = bodies[i]
+        v = load3(body.v1)
+        w = load3(body.w1)
+        Jw = mat_vec(load9(body.inertia), w)
+        s = sqrt(4.0 / (dt * dt) - dot3(w, w))
+        put6(after[i], scale3(body.mass, v), scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw))))
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            for k in range(3):
+                force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
+                for c in range(6):
+                    if contact.a != world:
+                        wrench[contact.a, c] += force * contact.Ga[k, c]
+                    if contact.b != world:
+                        wrench[contact.b, c] += force * contact.Gb[k, c]
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        force = 0.0
+        if limit.awake[0] != 0:
+            force += limit.gamma[0]
+        if limit.awake[1] != 0:
+            force -= limit.gamma[1]
+        if limit.cap > 0.0:
+            force += limit.beta
+        push[limit.joint, limit.direction] += kick * force
+
+
+@kernel
+def write_log(scene, log, used, knot, kick):
+    """Write the contacts of a step into the log; returns its new length."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0:
+            continue
+        entry = log[used]
+        used += 1
+        entry.knot = knot
+        entry.owner = contact.owner
+        entry.part = contact.part
+        entry.a = contact.a
+        entry.b = contact.b
+        entry.gap = contact.gap
+        entry.normal_force = kick * contact.gamma
+        for c in range(3):
+            entry.point[c] = contact.p0[c]
+            entry.normal[c] = contact.n0[c]
+            entry.friction_force[c] = kick * (contact.beta[0] * contact.Ga[1, c] + contact.beta[1] * contact.Ga[2, c])
+    return used
+
+
+@kernel
+def strays(bodies, places, ahead, solved):
+    """True when a body left the room for which the list of near pairs was made, or (``ahead`` s) is about to leave it.
+
+    ``places`` (n, 9): the pose at which the list was made, how far the body may go from there (m) and its size (m).
+    With ``solved`` the pose in question is the end of the step just solved.
+    """
+    for i in range(bodies.shape[0] - 1):
+        body = bodies[i]
+        place = places[i]
+        room = place[7]
+        if room == 0.0:
+            continue
+        moved = 0.0
+        speed = 0.0
+        turn = 0.0
+        for c in range(3):
+            d = (body.xn[c] if solved else body.x[c]) - place[c]
+            moved += d * d
+            speed += body.v1[c] * body.v1[c]
+        for c in range(4):
+            turn += (body.qn[c] if solved else body.q[c]) * place[3 + c]
+        way = sqrt(moved) + place[8] * 3.2 * sqrt(max(0.0, 1.0 - turn * turn))
+        way += ahead * (sqrt(speed) + place[8] * sqrt(dot3(load3(body.w1), load3(body.w1))))
+        if way > room:
+            return True
+    return False
+
+
+@kernel
+def contact_advance(records, scene, blocks, schedule, vector, saved, places, targets, tape, log, used, knot, clock, dt, compliance, tolerance, max_iterations, max_halvings, resting, row_force, coupling_force, scratch):
+    """Advance by ``dt``, in one step or in 2, 4, ... substeps. Returns (outcome, substeps, iterations, residual, log length)."""
+    bodies, joints, couplings, _ = records
+    copy_state(bodies, saved)
+    kept = (clock[0], clock[1], clock[2])
+    iterations = 0
+    outcome = NOT_CONVERGED
+    size = 0.0
+    start = used
+    for halving in range(max_halvings + 1):
+        parts = 1 << halving
+        small = dt / parts
+        used = start
+        for part in range(parts):
+            for i in range(joints.shape[0]):
+                if joints[i].drives:
+                    for k in range(joints[i].free):
+                        a = targets[0, i, k]
+                        joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
+            before = clock[0]
+            if used + scene.contacts.shape[0] > log.shape[0]:
+                outcome = LOG_FULL
+                break
+            outcome, spent, size = contact_step(
+                records, scene, blocks, schedule, vector, places, clock, small, compliance, tolerance, max_iterations, resting, scratch
+            )
+            iterations += spent
+            if outcome != SOLVED:
+                break
+            kick = 2.0 / (before + small)
+            used = write_log(scene, log, used, knot + 1, kick)
+            if part == 0:
+                for i in range(joints.shape[0]):
+                    for k in range(joints[i].rows):
+                        row_force[i, k] = joints[i].mu[k] * kick
+                for i in range(couplings.shape[0]):
+                    coupling_force[i] = couplings[i].mu * kick
+                note(records, scene, tape.wrench[knot], tape.push[knot], tape.after[knot], small, kick)
+        if outcome == SOLVED:
+            return outcome, parts, iterations, size, used
+        copy_state(saved, bodies)
+        clock[0], clock[1], clock[2] = kept
+        if outcome == LOST or outcome == CROWDED or outcome == LOG_FULL:
+            break
+    return outcome, 1 << max_halvings, iterations, size, start
+
+
+@kernel
+def run_contact_steps(records, scene, blocks, schedule, vector, saved, places, clock, base_load, recording, tape, log, used, inputs, first, count, dt, compliance, tolerance, max_iterations, max_halvings, resting, scratch):
+    """``count`` steps from knot ``first`` of the recording. ``used``: length of the log so far.
+
+    Returns (outcome, steps done, iterations, residual of the last try, length of the log).
+    """
+    total = 0
+    size = 0.0
+    for index in range(count):
+        knot = first + index
+        if strays(records.bodies, places, dt, False):
+            return LOST, index, total, size, used
+        apply_inputs(records, base_load, inputs, index)
+        outcome, parts, iterations, size, used = contact_advance(
+            records, scene, blocks, schedule, vector, saved, places, inputs.target[index : index + 2], tape, log, used, knot, clock, dt,
+            compliance, tolerance, max_iterations, max_halvings, resting, recording.row_force[knot], recording.coupling_force[knot], scratch,
+        )
+        total += iterations
+        if outcome != SOLVED:
+            return outcome, index, total, size, used
+        recording.substeps[knot + 1] = parts
+        recording.iterations[knot + 1] = iterations
+        record(records, recording, knot + 1, clock[0])
+    return SOLVED, count, total, size, used
