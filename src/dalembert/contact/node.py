@@ -20,6 +20,23 @@ from math import cos, pi, sin, sqrt
 from dalembert.kernel import inline, kernel
 
 
+#: what the products are aimed at in the end (m^2/s^2): this, or SOFT times the square of the impulse over the weight if that
+#: is more. A pivot of the node is then never below SOFT, which keeps rounding out of the impulses.
+AIM, SOFT = 1e-12, 2e-9
+
+
+@inline
+def goal(gamma, weight):
+    """The product that counts as none for an impulse, in m^2/s^2."""
+    return max(AIM, SOFT * (gamma / weight) * (gamma / weight))
+
+
+@inline
+def raised(kappa, gamma, weight):
+    """A wanted product (m^2/s^2), not below the goal unless it is zero; in units of impulse times velocity."""
+    return max(kappa, goal(gamma, weight)) * weight if kappa > 0.0 else 0.0
+
+
 @inline
 def pair_step(x, dx, limit):
     """Largest step, at most ``limit``, that keeps x + step dx >= 0."""
@@ -78,11 +95,12 @@ def open_contact(c, speed, gap_rate):
 
 @inline
 def complementarity(c):
-    """(sum of the products, their number, largest product) of a contact, in m^2/s^2."""
+    """(sum of the products in m^2/s^2, their number, largest one over its goal) of a contact."""
     m = 1.0 / c.weight
+    small = 1.0 / goal(c.gamma, c.weight)
     normal = c.s * c.gamma * m
     if c.friction == 0.0:
-        return normal, 1, normal
+        return normal, 1, normal * small
     if c.edges > 0:
         total = normal
         worst = normal
@@ -94,12 +112,12 @@ def complementarity(c):
             total += product
             worst = max(worst, product)
         product = spare * c.psi * m
-        return total + product, c.edges + 2, max(worst, product)
+        return total + product, c.edges + 2, max(worst, product) * small
     u0 = c.friction * c.gamma
     scalar = (u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1]) * m
     x = (u0 * c.eta[0] + c.psi * c.beta[0]) * m
     y = (u0 * c.eta[1] + c.psi * c.beta[1]) * m
-    return normal + scalar, 2, max(normal, max(scalar, max(abs(x), abs(y))))
+    return normal + scalar, 2, max(normal, max(scalar, max(abs(x), abs(y)))) * small
 
 
 @inline
@@ -210,7 +228,7 @@ def node_matrix(c, S, tangential):
 @kernel
 def node_residual(c, kappa, second, gap_rate):
     """The three rows' residuals for products ``kappa`` (m^2/s^2); with ``second``, the last direction's products are taken off."""
-    kappa *= c.weight
+    kappa = raised(kappa, c.gamma, c.weight)
     normal = kappa
     if second:
         normal -= c.ds * c.dgamma
@@ -245,7 +263,7 @@ def node_residual(c, kappa, second, gap_rate):
 @kernel
 def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta1, deta0, deta1):
     """Recover the eliminated directions from those of the impulses and velocities, and store all of them."""
-    kappa *= c.weight
+    kappa = raised(kappa, c.gamma, c.weight)
     mu = c.friction
     ds = gap_change + gap_rate - c.s
     if mu > 0.0:

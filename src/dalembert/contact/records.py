@@ -36,6 +36,8 @@ CONTACT = np.dtype(
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # at the end of the step: gap, normal and its gradient by a and by b
         gap=0, n=3, Ha=6, Hb=6,
+        # angular parts of the Newton matrix' rows by a and by b: of the gap, of the sliding velocity
+        Ka=3, Kb=3, Ta=(2, 3), Tb=(2, 3),
         # the iterate: slack of the gap (m/s), impulses, sliding velocity and its bound; the direction of the last solve
         bound=0, s=0, gamma=0, beta=2, eta=2, psi=0, ds=0, dgamma=0, dbeta=2, deta=2, dpsi=0,
         # linearised cone: impulse along each edge, and its direction
@@ -51,7 +53,7 @@ LIMIT = np.dtype(
     + _fields(
         F, end=2, restitution=0, friction=0, weight=0,
         # row of the direction at the knot and at the end, coordinate there
-        c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6,
+        c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=3, Kb=3, Ta=3, Tb=3,
         bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, gamma1=2, beta1=0,
     )
 )

@@ -23,6 +23,7 @@ from dalembert.contact.limits import (
     open_limit,
 )
 from dalembert.contact.node import (
+    AIM,
     complementarity,
     node_direction,
     node_matrix,
@@ -48,6 +49,7 @@ from dalembert.formulations.variational_step import (
     flow,
     jacobian,
     load_vector,
+    momentum_derivative,
     move,
     record,
     residual,
@@ -59,24 +61,36 @@ from dalembert.formulations.variational_step import (
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.rows import aim, relative
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, neg3, scale3, sub3
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, neg3, scale3, store3, sub3
 
 # Outcomes beyond those of a step without contacts.
 LOST, CROWDED, LOG_FULL = 10, 11, 12
-#: a step is solved when every complementarity product (m^2/s^2, per unit of mass) is below this
-SHARP = 4e-12
-#: and this is what the products are aimed at in the end
-AIM = 1e-12
+#: a step is solved when every complementarity product is below this many times its goal
+SHARP = 4.0
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
+#: gaps are known to this part of the bodies' distance from the origin
+ROUNDING = 4e-13
 #: how often a step is solved again with contacts that woke up or bounced
 ROUNDS = 12
 
 
 @inline
-def relative_rate(row_a, row_b, a, b):
-    """Rate along a row of two bodies at the iterate."""
-    return flow(row_a, load3(a.v), load3(a.w)) + flow(row_b, load3(b.v), load3(b.w))
+def rate_after(row, body, dt):
+    """Rate along a row just after the knot, of the momenta there: by it friction takes out what Coulomb's law says."""
+    if body.mass == 0.0:
+        return 0.0
+    w = load3(body.w)
+    Jw = mat_vec(load9(body.inertia), w)
+    l = scale3(0.5 * dt, add3(scale3(body.s, Jw), cross3(w, Jw)))
+    return flow(row, load3(body.v), mat_vec(load9(body.inertia_inverse), l))
+
+
+@inline
+def rate_row(row, body, D):
+    """The torque part of a row as a gradient of ``rate_after`` by omega; D = ``momentum_derivative``."""
+    g = mat_vec(load9(body.inertia_inverse), (row[3], row[4], row[5]))
+    return (g[0] * D[0] + g[1] * D[3] + g[2] * D[6], g[0] * D[1] + g[1] * D[4] + g[2] * D[7], g[0] * D[2] + g[1] * D[5] + g[2] * D[8])
 
 
 @inline
@@ -146,8 +160,10 @@ def contact_residual(records, scene, dt, h, scratch):
             impulse = contact.gamma if k == 0 else contact.beta[k - 1]
             subtract_impulse(a.r, contact.Ga[k], impulse)
             subtract_impulse(b.r, contact.Gb[k], impulse)
-        contact.eta[0] = relative_rate(contact.Ga[1], contact.Gb[1], a, b)
-        contact.eta[1] = relative_rate(contact.Ga[2], contact.Gb[2], a, b)
+        for k in range(2):
+            contact.eta[k] = rate_after(contact.Ga[k + 1], a, dt) + rate_after(contact.Gb[k + 1], b, dt)
+        # eta bends with omega, which a step along a line does not see: the cone may be left by so much
+        contact.psi = max(contact.psi, (1.0 + 1e-12) * sqrt(contact.eta[0] * contact.eta[0] + contact.eta[1] * contact.eta[1]))
         size = max(size, abs(contact.gap / dt - contact.bound - contact.s))
     limits = scene.limits
     for i in range(limits.shape[0]):
@@ -155,7 +171,8 @@ def contact_residual(records, scene, dt, h, scratch):
         limit_at_end(limit, joints[limit.joint], bodies, scratch)
         a = bodies[limit.a]
         b = bodies[limit.b]
-        limit.eta = relative_rate(limit.Ga, limit.Gb, a, b)
+        limit.eta = rate_after(limit.Ga, a, dt) + rate_after(limit.Gb, b, dt)
+        limit.psi = max(limit.psi, (1.0 + 1e-12) * abs(limit.eta))
         impulse = 0.0
         for side in range(2):
             if limit.awake[side] != 0:
@@ -206,30 +223,37 @@ def identity_node(blocks, diagonal, there_a, back_a, there_b, back_b):
 
 
 @inline
-def contact_side(blocks, there, back, G, H, body, dt, w0, w00, w01, w11):
-    """Blocks between a contact and one of its bodies."""
+def contact_side(blocks, there, back, G, H, K, T, body, dt, w0, w00, w01, w11):
+    """Blocks between a contact and one of its bodies; K and T get the angular parts of the rows."""
     row = blocks[there].M
     column = blocks[back].M
-    torque = turn_row(H, body, dt)
-    put_weighted(row, 0, w0, H, torque)
-    for c in range(6):
+    D = momentum_derivative(body, dt)
+    store3(K, turn_row(H, body, dt))
+    store3(T[0], rate_row(G[1], body, D))
+    store3(T[1], rate_row(G[2], body, D))
+    put_weighted(row, 0, w0, H, K)
+    for c in range(3):
         row[1, c] = w00 * G[1, c] + w01 * G[2, c]
         row[2, c] = w01 * G[1, c] + w11 * G[2, c]
+        row[1, 3 + c] = w00 * T[0, c] + w01 * T[1, c]
+        row[2, 3 + c] = w01 * T[0, c] + w11 * T[1, c]
+    for c in range(6):
         column[c, 0] = -G[0, c]
         column[c, 1] = -G[1, c]
         column[c, 2] = -G[2, c]
 
 
 @inline
-def limit_side(blocks, there, back, G, H, body, dt, w0, w1, w2):
+def limit_side(blocks, there, back, G, H, K, T, body, dt, w0, w1, w2):
     """Blocks between a limit and one of its bodies."""
     row = blocks[there].M
     column = blocks[back].M
-    torque = turn_row(H, body, dt)
-    put_weighted(row, 0, w0, H, torque)
-    put_weighted(row, 1, w1, H, torque)
+    store3(K, turn_row(H, body, dt))
+    store3(T, rate_row(G, body, momentum_derivative(body, dt)))
+    put_weighted(row, 0, w0, H, K)
+    put_weighted(row, 1, w1, H, K)
+    put_weighted(row, 2, w2, G, T)
     for c in range(6):
-        row[2, c] = w2 * G[c]
         column[c, 0] = -G[c]
         column[c, 1] = G[c]
         column[c, 2] = -G[c]
@@ -241,23 +265,25 @@ def contact_jacobian(records, scene, blocks, dt):
     bodies = records.bodies
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
-        contact = contacts[i]
-        if contact.node < 0:
+        c = contacts[i]
+        if c.node < 0:
             continue
-        if contact.awake == 0:
-            identity_node(blocks, contact.diagonal, contact.block_na, contact.block_an, contact.block_nb, contact.block_bn)
+        if c.awake == 0:
+            identity_node(blocks, c.diagonal, c.block_na, c.block_an, c.block_nb, c.block_bn)
             continue
-        w0, w00, w01, w11 = node_matrix(contact, blocks[contact.diagonal].M, contact.friction > 0.0)
-        contact_side(blocks, contact.block_na, contact.block_an, contact.Ga, contact.Ha, bodies[contact.a], dt, w0, w00, w01, w11)
-        if contact.block_nb >= 0:
-            contact_side(blocks, contact.block_nb, contact.block_bn, contact.Gb, contact.Hb, bodies[contact.b], dt, w0, w00, w01, w11)
+        w0, w00, w01, w11 = node_matrix(c, blocks[c.diagonal].M, c.friction > 0.0)
+        for side in range(2):
+            if side == 0 and c.block_na >= 0:
+                contact_side(blocks, c.block_na, c.block_an, c.Ga, c.Ha, c.Ka, c.Ta, bodies[c.a], dt, w0, w00, w01, w11)
+            if side == 1 and c.block_nb >= 0:
+                contact_side(blocks, c.block_nb, c.block_bn, c.Gb, c.Hb, c.Kb, c.Tb, bodies[c.b], dt, w0, w00, w01, w11)
     limits = scene.limits
     for i in range(limits.shape[0]):
-        limit = limits[i]
-        w0, w1, w2 = limit_matrix(limit, blocks[limit.diagonal].M)
-        if limit.block_na >= 0:
-            limit_side(blocks, limit.block_na, limit.block_an, limit.Ga, limit.Ha, bodies[limit.a], dt, w0, w1, w2)
-        limit_side(blocks, limit.block_nb, limit.block_bn, limit.Gb, limit.Hb, bodies[limit.b], dt, w0, w1, w2)
+        l = limits[i]
+        w0, w1, w2 = limit_matrix(l, blocks[l.diagonal].M)
+        if l.block_na >= 0:
+            limit_side(blocks, l.block_na, l.block_an, l.Ga, l.Ha, l.Ka, l.Ta, bodies[l.a], dt, w0, w1, w2)
+        limit_side(blocks, l.block_nb, l.block_bn, l.Gb, l.Hb, l.Kb, l.Tb, bodies[l.b], dt, w0, w1, w2)
 
 
 @kernel
@@ -288,11 +314,6 @@ def row_change(row, torque, d):
     return -(row[0] * d[0] + row[1] * d[1] + row[2] * d[2] + torque[0] * d[3] + torque[1] * d[4] + torque[2] * d[5])
 
 
-@inline
-def full_row_change(row, d):
-    return row_change(row, (row[3], row[4], row[5]), d)
-
-
 @kernel
 def directions(records, scene, vector, dt, kappa, second, fraction):
     """Directions of all slacks and impulses from the solution. Returns the step that keeps ``fraction`` of the way inside."""
@@ -308,32 +329,28 @@ def directions(records, scene, vector, dt, kappa, second, fraction):
         eta0 = 0.0
         eta1 = 0.0
         if contact.a != world:
-            body = bodies[contact.a]
-            d = vector[body.node].v
-            change += row_change(contact.Ha, turn_row(contact.Ha, body, dt), d)
-            eta0 += full_row_change(contact.Ga[1], d)
-            eta1 += full_row_change(contact.Ga[2], d)
+            d = vector[bodies[contact.a].node].v
+            change += row_change(contact.Ha, contact.Ka, d)
+            eta0 += row_change(contact.Ga[1], contact.Ta[0], d)
+            eta1 += row_change(contact.Ga[2], contact.Ta[1], d)
         if contact.b != world:
-            body = bodies[contact.b]
-            d = vector[body.node].v
-            change += row_change(contact.Hb, turn_row(contact.Hb, body, dt), d)
-            eta0 += full_row_change(contact.Gb[1], d)
-            eta1 += full_row_change(contact.Gb[2], d)
+            d = vector[bodies[contact.b].node].v
+            change += row_change(contact.Hb, contact.Kb, d)
+            eta0 += row_change(contact.Gb[1], contact.Tb[0], d)
+            eta1 += row_change(contact.Gb[2], contact.Tb[1], d)
         v = vector[contact.node].v
         node_direction(contact, kappa, second, contact.gap / dt - contact.bound, change, -v[0], -v[1], -v[2], eta0, eta1)
         step = node_step(contact, step)
     limits = scene.limits
     for i in range(limits.shape[0]):
         limit = limits[i]
-        body = bodies[limit.b]
-        d = vector[body.node].v
-        change = row_change(limit.Hb, turn_row(limit.Hb, body, dt), d)
-        eta0 = full_row_change(limit.Gb, d)
+        d = vector[bodies[limit.b].node].v
+        change = row_change(limit.Hb, limit.Kb, d)
+        eta0 = row_change(limit.Gb, limit.Tb, d)
         if limit.a != world:
-            body = bodies[limit.a]
-            d = vector[body.node].v
-            change += row_change(limit.Ha, turn_row(limit.Ha, body, dt), d)
-            eta0 += full_row_change(limit.Ga, d)
+            d = vector[bodies[limit.a].node].v
+            change += row_change(limit.Ha, limit.Ka, d)
+            eta0 += row_change(limit.Ga, limit.Ta, d)
         v = vector[limit.node].v
         limit_direction(limit, kappa, second, limit_rate(limit, 0, dt), limit_rate(limit, 1, dt), change, -v[0], -v[1], -v[2], eta0)
         step = limit_step(limit, step)
@@ -397,13 +414,18 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
             return NOT_CONVERGED, 0, size
     open_all(records, scene, dt, speed)
     size, fine = contact_residual(records, scene, dt, h, scratch)
+    reach = 1.0
+    for i in range(records.bodies.shape[0] - 1):
+        for c in range(3):
+            reach = max(reach, abs(records.bodies[i].x[c]))
+    tolerance = max(tolerance, ROUNDING * reach / dt)
     iterations = 0
     while True:
         mean, worst, count = products(scene)
         if size <= tolerance and worst <= SHARP:
             return SOLVED, iterations, size
         if iterations == max_iterations:
-            return NOT_CONVERGED, iterations, max(size, sqrt(worst))
+            return NOT_CONVERGED, iterations, size
         iterations += 1
         clear(blocks, schedule)
         jacobian(records, blocks, dt, h, compliance)
