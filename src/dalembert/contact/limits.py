@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.node import cone_step, goal, pair_step, raised
+from dalembert.contact.node import cone_step, pair_step
 from dalembert.kernel import inline, kernel
 from dalembert.mechanism.records import BALL
 from dalembert.mechanism.rows import coordinates, direction_gradient
@@ -64,7 +64,7 @@ def open_limit(l, speed):
 
 @inline
 def limit_products(l):
-    """(sum, number, largest over its goal) of the complementarity products, in the square of the direction's rate."""
+    """(sum, number, largest) of the complementarity products, in the square of the direction's rate."""
     m = 1.0 / l.weight
     total = 0.0
     count = 0
@@ -73,13 +73,13 @@ def limit_products(l):
         if l.awake[side] != 0:
             product = l.s[side] * l.gamma[side] * m
             total += product
-            worst = max(worst, product / goal(l.gamma[side], l.weight))
+            worst = max(worst, product)
             count += 1
     if l.cap > 0.0:
         scalar = (l.cap * l.psi + l.beta * l.eta) * m
         total += scalar
         count += 1
-        worst = max(worst, max(scalar, abs(l.cap * l.eta + l.psi * l.beta) * m) / goal(l.cap, l.weight))
+        worst = max(worst, max(scalar, abs(l.cap * l.eta + l.psi * l.beta) * m))
     return total, count, worst
 
 
@@ -124,17 +124,18 @@ def limit_matrix(l, S):
 @kernel
 def limit_residual(l, kappa, second, rate0, rate1):
     """Residuals of the three rows; ``rate0`` and ``rate1`` are the gaps at the end over dt, less their bounds."""
+    kappa *= l.weight
     r0 = 0.0
     r1 = 0.0
     r2 = 0.0
     if l.awake[0] != 0:
-        want = raised(kappa, l.gamma[0], l.weight) - (l.ds[0] * l.dgamma[0] if second else 0.0)
+        want = kappa - (l.ds[0] * l.dgamma[0] if second else 0.0)
         r0 = (l.gamma[0] * rate0 - want) / (l.gamma[0] + l.weight * l.s[0])
     if l.awake[1] != 0:
-        want = raised(kappa, l.gamma[1], l.weight) - (l.ds[1] * l.dgamma[1] if second else 0.0)
+        want = kappa - (l.ds[1] * l.dgamma[1] if second else 0.0)
         r1 = (l.gamma[1] * rate1 - want) / (l.gamma[1] + l.weight * l.s[1])
     if l.cap > 0.0:
-        rho = raised(kappa, l.cap, l.weight) - (l.cap * l.psi + l.beta * l.eta)
+        rho = kappa - (l.cap * l.psi + l.beta * l.eta)
         x = l.cap * l.eta + l.psi * l.beta
         if second:
             rho -= l.dbeta * l.deta
@@ -147,7 +148,7 @@ def limit_residual(l, kappa, second, rate0, rate1):
 def limit_direction(l, kappa, second, rate0, rate1, change, dgamma0, dgamma1, dbeta, deta):
     """Recover the eliminated directions and store all of them; ``change`` is H dv."""
     if l.cap > 0.0:
-        rho = raised(kappa, l.cap, l.weight) - (l.cap * l.psi + l.beta * l.eta)
+        rho = kappa - (l.cap * l.psi + l.beta * l.eta)
         if second:
             rho -= l.dbeta * l.deta
         l.dpsi = (rho - l.beta * deta - l.eta * dbeta) / l.cap

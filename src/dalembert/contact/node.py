@@ -20,21 +20,8 @@ from math import cos, pi, sin, sqrt
 from dalembert.kernel import inline, kernel
 
 
-#: what the products are aimed at in the end (m^2/s^2): this, or SOFT times the square of the impulse over the weight if that
-#: is more. A pivot of the node is then never below SOFT, which keeps rounding out of the impulses.
-AIM, SOFT = 1e-12, 2e-9
-
-
-@inline
-def goal(gamma, weight):
-    """The product that counts as none for an impulse, in m^2/s^2."""
-    return max(AIM, SOFT * (gamma / weight) * (gamma / weight))
-
-
-@inline
-def raised(kappa, gamma, weight):
-    """A wanted product (m^2/s^2), not below the goal unless it is zero; in units of impulse times velocity."""
-    return max(kappa, goal(gamma, weight)) * weight if kappa > 0.0 else 0.0
+#: angle (rad) by which friction may miss the direction against the sliding velocity
+ASKEW = 1e-7
 
 
 @inline
@@ -95,12 +82,11 @@ def open_contact(c, speed, gap_rate):
 
 @inline
 def complementarity(c):
-    """(sum of the products in m^2/s^2, their number, largest one over its goal) of a contact."""
+    """(sum of the products, their number, largest product) of a contact, in m^2/s^2."""
     m = 1.0 / c.weight
-    small = 1.0 / goal(c.gamma, c.weight)
     normal = c.s * c.gamma * m
     if c.friction == 0.0:
-        return normal, 1, normal * small
+        return normal, 1, normal
     if c.edges > 0:
         total = normal
         worst = normal
@@ -112,12 +98,14 @@ def complementarity(c):
             total += product
             worst = max(worst, product)
         product = spare * c.psi * m
-        return total + product, c.edges + 2, max(worst, product) * small
+        return total + product, c.edges + 2, max(worst, product)
     u0 = c.friction * c.gamma
     scalar = (u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1]) * m
-    x = (u0 * c.eta[0] + c.psi * c.beta[0]) * m
-    y = (u0 * c.eta[1] + c.psi * c.beta[1]) * m
-    return normal + scalar, 2, max(normal, max(scalar, max(abs(x), abs(y)))) * small
+    # Sliding and friction may miss the same line by an angle of ASKEW.
+    askew = ASKEW * u0 * c.psi
+    x = (abs(u0 * c.eta[0] + c.psi * c.beta[0]) - askew) * m
+    y = (abs(u0 * c.eta[1] + c.psi * c.beta[1]) - askew) * m
+    return normal + scalar, 2, max(normal, max(scalar, max(x, y)))
 
 
 @inline
@@ -228,7 +216,7 @@ def node_matrix(c, S, tangential):
 @kernel
 def node_residual(c, kappa, second, gap_rate):
     """The three rows' residuals for products ``kappa`` (m^2/s^2); with ``second``, the last direction's products are taken off."""
-    kappa = raised(kappa, c.gamma, c.weight)
+    kappa *= c.weight
     normal = kappa
     if second:
         normal -= c.ds * c.dgamma
@@ -262,8 +250,12 @@ def node_residual(c, kappa, second, gap_rate):
 
 @kernel
 def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta1, deta0, deta1):
-    """Recover the eliminated directions from those of the impulses and velocities, and store all of them."""
-    kappa = raised(kappa, c.gamma, c.weight)
+    """Recover the eliminated directions from those of the impulses and velocities, and store all of them.
+
+    The tangential impulses follow the normal one along the cone far more closely than a solution of the whole node can
+    say: they are computed again from the node's own rows.
+    """
+    kappa *= c.weight
     mu = c.friction
     ds = gap_change + gap_rate - c.s
     if mu > 0.0:
@@ -284,11 +276,32 @@ def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta
                 if second:
                     push -= c.dedge[i] * (bx * c.deta[0] + by * c.deta[1] + c.dpsi)
                 c.dedge[i] = (push - c.edge[i] * (bx * deta0 + by * deta1 + dpsi)) / speed
+            dbeta0 = 0.0
+            dbeta1 = 0.0
+            for i in range(c.edges):
+                bx, by = edge_direction(c, i)
+                dbeta0 += bx * c.dedge[i]
+                dbeta1 += by * c.dedge[i]
         else:
             u0 = mu * c.gamma
             rho = kappa - (u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1])
+            ex = c.eta[0]
+            ey = c.eta[1]
+            bx = c.beta[0] / u0
+            by = c.beta[1] / u0
+            x = u0 * ex + c.psi * c.beta[0]
+            y = u0 * ey + c.psi * c.beta[1]
             if second:
                 rho -= mu * c.dgamma * c.dpsi + c.dbeta[0] * c.deta[0] + c.dbeta[1] * c.deta[1]
+                x += mu * c.dgamma * c.deta[0] + c.dpsi * c.dbeta[0]
+                y += mu * c.dgamma * c.deta[1] + c.dpsi * c.dbeta[1]
+            x += bx * rho + mu * (ex - bx * c.psi) * dgamma + u0 * ((1.0 - bx * bx) * deta0 - bx * by * deta1)
+            y += by * rho + mu * (ey - by * c.psi) * dgamma + u0 * ((1.0 - by * by) * deta1 - bx * by * deta0)
+            a = c.psi - bx * ex
+            d = c.psi - by * ey
+            determinant = a * d - bx * ey * by * ex
+            dbeta0 = -(d * x + bx * ey * y) / determinant
+            dbeta1 = -(by * ex * x + a * y) / determinant
             dpsi = (rho - c.psi * mu * dgamma - c.beta[0] * deta0 - c.beta[1] * deta1 - c.eta[0] * dbeta0 - c.eta[1] * dbeta1) / u0
         c.dpsi = dpsi
     c.ds = ds

@@ -23,7 +23,6 @@ from dalembert.contact.limits import (
     open_limit,
 )
 from dalembert.contact.node import (
-    AIM,
     complementarity,
     node_direction,
     node_matrix,
@@ -65,8 +64,19 @@ from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, 
 
 # Outcomes beyond those of a step without contacts.
 LOST, CROWDED, LOG_FULL = 10, 11, 12
-#: a step is solved when every complementarity product is below this many times its goal
-SHARP = 4.0
+#: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse
+#: over its weight. A node's pivot is then never below SOFT, which keeps rounding out of the impulses. One number for all
+#: contacts, since where impulses are not unique their shares would follow the ratios.
+AIM, SOFT = 1e-12, 1e-9
+#: a step is solved when every product is below this many times the aim
+SHARP = 10.0
+#: part of the way to the boundary of the cones that a step may go
+BOUNDARY = 0.99
+#: a predictor that gets no further than this is not corrected
+SHORT = 0.2
+#: once the products (m^2/s^2) are below LATE, a predictor that gets at least so far is taken as it is: it shrinks all
+#: products alike. Making them equal would move impulses that are not unique, by far more than is left to the boundary.
+LATE, LONG = 1e-6, 0.7
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
 #: gaps are known to this part of the bodies' distance from the origin
@@ -128,10 +138,21 @@ def limit_at_knot(limit, joint, bodies, scratch):
 
 
 @inline
-def limit_rate(limit, side, dt):
-    """Gap of one end of a limit at the end of the step over dt, less its bound."""
+def limit_rate(limit, side, dt, noise):
+    """Gap of one end of a limit at the end of the step over dt, less its bound (see ``gap_rate``)."""
     gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
-    return gap / dt - limit.bound[side]
+    rate = gap / dt - limit.bound[side]
+    return limit.s[side] if abs(rate - limit.s[side]) <= noise else rate
+
+
+@inline
+def gap_rate(contact, dt, noise):
+    """Gap at the end of the step over dt, less its bound; the slack itself once the two agree to rounding.
+
+    A slack may be far smaller than the rounding of a gap: differences of that size would only shuffle impulses about.
+    """
+    rate = contact.gap / dt - contact.bound
+    return contact.s if abs(rate - contact.s) <= noise else rate
 
 
 @kernel
@@ -177,7 +198,7 @@ def contact_residual(records, scene, dt, h, scratch):
         for side in range(2):
             if limit.awake[side] != 0:
                 impulse += limit.gamma[side] if side == 0 else -limit.gamma[side]
-                size = max(size, abs(limit_rate(limit, side, dt) - limit.s[side]))
+                size = max(size, abs(limit_rate(limit, side, dt, 0.0) - limit.s[side]))
         if limit.cap > 0.0:
             impulse += limit.beta
         subtract_impulse(a.r, limit.Ga, impulse)
@@ -287,7 +308,7 @@ def contact_jacobian(records, scene, blocks, dt):
 
 
 @kernel
-def load_contacts(scene, vector, dt, kappa, second):
+def load_contacts(scene, vector, dt, kappa, second, noise):
     """Residuals of the contacts' rows for products ``kappa`` into the solver's vector."""
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
@@ -300,12 +321,12 @@ def load_contacts(scene, vector, dt, kappa, second):
             v[1] = 0.0
             v[2] = 0.0
             continue
-        v[0], v[1], v[2] = node_residual(contact, kappa, second, contact.gap / dt - contact.bound)
+        v[0], v[1], v[2] = node_residual(contact, kappa, second, gap_rate(contact, dt, noise))
     limits = scene.limits
     for i in range(limits.shape[0]):
         limit = limits[i]
         v = vector[limit.node].v
-        v[0], v[1], v[2] = limit_residual(limit, kappa, second, limit_rate(limit, 0, dt), limit_rate(limit, 1, dt))
+        v[0], v[1], v[2] = limit_residual(limit, kappa, second, limit_rate(limit, 0, dt, noise), limit_rate(limit, 1, dt, noise))
 
 
 @inline
@@ -315,7 +336,7 @@ def row_change(row, torque, d):
 
 
 @kernel
-def directions(records, scene, vector, dt, kappa, second, fraction):
+def directions(records, scene, vector, dt, kappa, second, fraction, noise):
     """Directions of all slacks and impulses from the solution. Returns the step that keeps ``fraction`` of the way inside."""
     bodies = records.bodies
     world = bodies.shape[0] - 1
@@ -339,7 +360,7 @@ def directions(records, scene, vector, dt, kappa, second, fraction):
             eta0 += row_change(contact.Gb[1], contact.Tb[0], d)
             eta1 += row_change(contact.Gb[2], contact.Tb[1], d)
         v = vector[contact.node].v
-        node_direction(contact, kappa, second, contact.gap / dt - contact.bound, change, -v[0], -v[1], -v[2], eta0, eta1)
+        node_direction(contact, kappa, second, gap_rate(contact, dt, noise), change, -v[0], -v[1], -v[2], eta0, eta1)
         step = node_step(contact, step)
     limits = scene.limits
     for i in range(limits.shape[0]):
@@ -352,29 +373,32 @@ def directions(records, scene, vector, dt, kappa, second, fraction):
             change += row_change(limit.Ha, limit.Ka, d)
             eta0 += row_change(limit.Ga, limit.Ta, d)
         v = vector[limit.node].v
-        limit_direction(limit, kappa, second, limit_rate(limit, 0, dt), limit_rate(limit, 1, dt), change, -v[0], -v[1], -v[2], eta0)
+        limit_direction(limit, kappa, second, limit_rate(limit, 0, dt, noise), limit_rate(limit, 1, dt, noise), change, -v[0], -v[1], -v[2], eta0)
         step = limit_step(limit, step)
     return min(1.0, fraction * step)
 
 
 @kernel
 def products(scene):
-    """(mean, largest) complementarity product of everything awake, in m^2/s^2; (0, 0) when nothing is."""
+    """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at."""
+    top = 0.0
     total = 0.0
     count = 0
     worst = 0.0
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0:
             a, b, c = complementarity(scene.contacts[i])
+            top = max(top, scene.contacts[i].gamma / scene.contacts[i].weight)
             total += a
             count += b
             worst = max(worst, c)
     for i in range(scene.limits.shape[0]):
         a, b, c = limit_products(scene.limits[i])
+        top = max(top, max(scene.limits[i].gamma[0], scene.limits[i].gamma[1]) / scene.limits[i].weight)
         total += a
         count += b
         worst = max(worst, c)
-    return total / max(count, 1), worst, count
+    return total / max(count, 1), worst, count, max(AIM, SOFT * top * top)
 
 
 @kernel
@@ -391,7 +415,16 @@ def mean_after(scene, step, count):
 
 @kernel
 def open_all(records, scene, dt, speed):
-    """A start inside all cones."""
+    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            speed = max(speed, contact.bound - contact.gap / dt)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] != 0:
+                speed = max(speed, -limit_rate(limit, side, dt, 0.0))
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
@@ -399,7 +432,7 @@ def open_all(records, scene, dt, speed):
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):
-            limit.s[side] = limit_rate(limit, side, dt)
+            limit.s[side] = limit_rate(limit, side, dt, 0.0)
         open_limit(limit, speed)
 
 
@@ -419,10 +452,11 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
         for c in range(3):
             reach = max(reach, abs(records.bodies[i].x[c]))
     tolerance = max(tolerance, ROUNDING * reach / dt)
+    noise = 0.02 * tolerance
     iterations = 0
     while True:
-        mean, worst, count = products(scene)
-        if size <= tolerance and worst <= SHARP:
+        mean, worst, count, goal = products(scene)
+        if size <= tolerance and worst <= SHARP * goal:
             return SOLVED, iterations, size
         if iterations == max_iterations:
             return NOT_CONVERGED, iterations, size
@@ -432,22 +466,25 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
         contact_jacobian(records, scene, blocks, dt)
         if factor(blocks, schedule) >= 0:
             return SINGULAR, iterations, size
-        kappa = 0.0
-        second = False
-        if count > 0:
-            kappa = AIM
-            if mean > 3.0 * AIM:
-                load_vector(records, vector, 0.0)
-                load_contacts(scene, vector, dt, 0.0, False)
-                solve(blocks, schedule, vector)
-                step = directions(records, scene, vector, dt, 0.0, False, 1.0)
-                ratio = max(mean_after(scene, step, count), 0.0) / mean
-                kappa = max(ratio * ratio * ratio * mean, AIM)
-                second = True
         load_vector(records, vector, compliance if iterations == 2 else 0.0)
-        load_contacts(scene, vector, dt, kappa, second)
+        load_contacts(scene, vector, dt, 0.0, False, noise)
         solve(blocks, schedule, vector)
-        step = directions(records, scene, vector, dt, kappa, second, max(0.95, 1.0 - sqrt(mean)))
+        step = 1.0
+        if count > 0:
+            step = directions(records, scene, vector, dt, 0.0, False, BOUNDARY, noise)
+            if max(mean, size) < LATE and worst > SHARP * goal and step > LONG:
+                step = min(step, 1.0 - 0.3 * goal / worst)
+            else:
+                ratio = max(mean_after(scene, step, count), 0.0) / mean
+                kappa = max(ratio * ratio * ratio * mean, goal)
+                # After a short step the second-order terms say nothing: centre first.
+                second = step > SHORT
+                if not second:
+                    kappa = max(kappa, 0.5 * mean)
+                load_vector(records, vector, compliance if iterations == 2 else 0.0)
+                load_contacts(scene, vector, dt, kappa, second, noise)
+                solve(blocks, schedule, vector)
+                step = directions(records, scene, vector, dt, kappa, second, BOUNDARY, noise)
         done = 0.0
         while True:
             move_all_by(records, scene, vector, step, done)
@@ -459,7 +496,7 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
             if step < 1e-5:
                 break
         if step < 1e-5:
-            if size < max(rounding_floor(records, dt), tolerance) and worst <= SHARP:
+            if size < max(rounding_floor(records, dt), tolerance) and worst <= SHARP * goal:
                 return SOLVED, iterations, size
             return NOT_CONVERGED, iterations, size
         size = new
@@ -645,7 +682,7 @@ def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, co
     speed = max(h * sqrt(gravity[0] * gravity[0] + gravity[1] * gravity[1] + gravity[2] * gravity[2]), 1e-3)
     first_guess(records, 0)
     prepare(records, scene, dt, h, speed, scratch)
-    _, _, count = products(scene)
+    _, _, count, _ = products(scene)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for softness in COMPLIANCES:
         for _ in range(ROUNDS):
