@@ -5,10 +5,12 @@ from dalembert.errors import (
     DalembertError,
     MissingExtraError,
     ModelError,
+    OverlapError,
     SingularBlockError,
     StepFailure,
 )
 from dalembert.formulations.variational import Variational
+from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.joints import (
     JOINTS,
     Cartesian,

@@ -11,10 +11,12 @@ from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.records import Records
 
 
-def contact_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """Names of everything that may touch: bodies, then the environment's elements. A contact is named by two of them."""
-    around = [*mechanism.grounds, *mechanism.terrains, *mechanism.obstacles]
-    return (*(b.name for b in mechanism.bodies), *(e.name for e in around))
+def label_index(labels: list[str], a: str, b: str) -> int:
+    """Index of a pair's label, which is added when it is new."""
+    label = f"{a} / {b}"
+    if label not in labels:
+        labels.append(label)
+    return labels.index(label)
 
 
 def pair_law(mechanism: Mechanism, a: str, b: str, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION) -> PairLaw:
@@ -22,10 +24,9 @@ def pair_law(mechanism: Mechanism, a: str, b: str, friction: float = DEFAULT_FRI
     return mechanism.pair_laws.get(frozenset((a, b)), PairLaw(friction, restitution, True))
 
 
-def build_contacts(mechanism: Mechanism, records: Records, edges: int) -> np.ndarray:
-    """Records of all contacts with grounds and terrain, of single points and of colliding shapes."""
+def build_contacts(mechanism: Mechanism, records: Records, edges: int, labels: list[str]) -> np.ndarray:
+    """Records of all contacts with grounds and terrain, of single points and of colliding shapes. ``labels`` grows."""
     world = len(records.bodies) - 1
-    names = contact_names(mechanism)
     around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
     if mechanism.contact_points and not around:
         body = mechanism.contact_points[0].body.name
@@ -38,7 +39,7 @@ def build_contacts(mechanism: Mechanism, records: Records, edges: int) -> np.nda
         else:
             features["kind"] = FIELD
         features["a"], features["b"], features["used"] = body.index, world, 1
-        features["owner"] = names.index(element.name)
+        features["owner"] = label_index(labels, body.name, element.name)
         features["part"] = sum(len(f) for f in found if f["a"][0] == body.index and f["owner"][0] == features["owner"][0]) + np.arange(len(features))
         features["friction"], features["restitution"], features["weight"] = friction, restitution, body.mass
         features["edges"] = edges if friction > 0.0 else 0

@@ -32,6 +32,9 @@ def body_point(body, p):
 def place(contact, kind, a, b, point, radius):
     """Begin a feature: a ball of body a against something of body b."""
     contact.used = 1
+    if contact.a != a:
+        contact.block_na, contact.block_nb = contact.block_nb, contact.block_na
+        contact.block_an, contact.block_bn = contact.block_bn, contact.block_an
     contact.kind = kind
     contact.support = BALL_SUPPORT
     contact.a = a

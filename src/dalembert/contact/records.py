@@ -65,13 +65,34 @@ ENTRY = np.dtype(
 )
 
 
+GEOMETRY = np.dtype(
+    _fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
+    + _fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
+)
+PAIR = np.dtype(_fields(I, i=0, j=0, first=0, slots=0, general=0) + _fields(F, margin=0))
+
+
+class Shapes(NamedTuple):
+    """What the narrow phase takes: pairs, geometries, corners, planes and loops of faces, edges, room for a polygon."""
+
+    pairs: np.ndarray
+    geometries: np.ndarray
+    corners: np.ndarray  # (., 3) body frame
+    planes: np.ndarray  # (., 4) body frame
+    loops: np.ndarray  # corners of all faces, counter-clockwise
+    starts: np.ndarray  # where each face's loop begins, and the end
+    edges: np.ndarray  # (., 2) corners
+    work: np.ndarray  # (2, ROOM, 3)
+
+
 class Scene(NamedTuple):
-    """What a contact step takes besides the records: contacts, limits, terrain heights (grid) and its frame (origin, spacing)."""
+    """What a contact step takes besides the records: contacts, limits, terrain heights (grid) and its frame, shapes of pairs."""
 
     contacts: np.ndarray
     limits: np.ndarray
     heights: np.ndarray  # (nx, ny), m
     terrain: np.ndarray  # (x0, y0, dx, dy)
+    shapes: Shapes
 
 
 class Tape(NamedTuple):

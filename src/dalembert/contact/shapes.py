@@ -2,42 +2,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.build import pair_law
+from dalembert.contact.build import label_index, pair_law
 from dalembert.contact.features import Geometry, _blank, corners, geometries, inner_radius, is_polyhedron, outer_radius, support_features
 from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
+from dalembert.contact.records import GEOMETRY, PAIR, Shapes
 from dalembert.kernel import kernel
 from dalembert.mechanism.mechanism import Mechanism, rotation_matrix
-from dalembert.mechanism.records import F, I, _fields
 from dalembert.mechanism.shapes import Box, Capsule, Sphere
-
-GEOMETRY = np.dtype(
-    _fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
-    + _fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
-)
-PAIR = np.dtype(_fields(I, i=0, j=0, first=0, slots=0, general=0) + _fields(F, margin=0))
 
 #: corners of a clipped face at most
 ROOM = 64
 #: most contact points of a pair
 SLOTS = 8
 _BOX_LOOPS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
-
-
-class Shapes(NamedTuple):
-    """What the narrow phase takes: pairs, geometries, corners, planes and loops of faces, edges, room for a polygon."""
-
-    pairs: np.ndarray
-    geometries: np.ndarray
-    corners: np.ndarray  # (., 3) body frame
-    planes: np.ndarray  # (., 4) body frame
-    loops: np.ndarray  # corners of all faces, counter-clockwise
-    starts: np.ndarray  # where each face's loop begins, and the end
-    edges: np.ndarray  # (., 2) corners
-    work: np.ndarray  # (2, ROOM, 3)
 
 
 def collect(mechanism: Mechanism) -> tuple[list[Geometry], list[str]]:
@@ -193,7 +173,7 @@ class PairList:
             return min(SLOTS + 2, max(len(support_features(self.found[k])) for k in key))
         return SLOTS
 
-    def build(self, keys: list[tuple[int, int]], first: int, names: Sequence[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:
+    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:
         """Contact records of a list of pairs, whose first one will have the index ``first``, and the shapes with them."""
         pairs = np.zeros(len(keys), PAIR)
         records = []
@@ -207,7 +187,7 @@ class PairList:
             pair["general"] = GENERAL in (forms[i], forms[j])
             masses = [1.0 / bodies["mass"][g.body] for g in (a, b) if g.body >= 0]
             slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
-            slots["owner"] = names.index(b.name) * len(names) + names.index(a.name) if a.name in names else 0
+            slots["owner"] = label_index(labels, *(self.names[k] for k in sorted(key)))
             slots["part"] = np.arange(len(slots))
             slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
             slots["edges"] = self.edges if law.friction > 0.0 else 0

@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.contact.build import build_contacts, build_limits, contact_names
+from dalembert.contact.build import build_contacts, build_limits
+from dalembert.contact.narrow import find_features
+from dalembert.contact.geometry import at_knot
 from dalembert.contact.records import ENTRY, Scene, Tape
-from dalembert.errors import StepFailure
-from dalembert.formulations.contact_step import CROWDED, LOG_FULL, LOST, run_contact_steps
+from dalembert.contact.shapes import PairList
+from dalembert.errors import OverlapError, StepFailure
+from dalembert.formulations.contact_step import LOG_FULL, LOST, run_contact_steps
 from dalembert.formulations.maximal.engine import Inputs, Recording
+from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.system import build_system
 from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational_step import SOLVED
@@ -16,6 +20,8 @@ from dalembert.mechanism.records import Records
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
+#: depth (m) from which bodies count as overlapping at the start
+OVERLAP = 1e-7
 
 
 class ContactEngine(VariationalEngine):
@@ -29,16 +35,18 @@ class ContactEngine(VariationalEngine):
         records = self.records
         self.step_records = Records(records.bodies.copy(), records.joints.copy(), records.couplings.copy(), records.gravity)
         edges = options.cone_edges if options.cone == "linear" else 0
-        self.names = contact_names(mechanism)
-        contacts = build_contacts(mechanism, records, edges)
+        self.labels: list[str] = []
+        self.fixed = build_contacts(mechanism, records, edges, self.labels)
+        self.pairs = PairList(mechanism, records.bodies, edges)
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
-        self.scene = Scene(contacts, limits, heights, frame)
+        self.scene = Scene(self.fixed, limits, heights, frame, self.pairs.shapes)
+        self._fresh = True
         self.places = np.zeros((len(records.bodies) - 1, 9))
         self.scratch = np.zeros(6)
-        self.log = np.zeros(max(4096, 4 * len(contacts)), ENTRY)
+        self.log = np.zeros(max(4096, 4 * len(self.fixed)), ENTRY)
         self._pages: list[np.ndarray] = []
         self._tape: Tape | None = None
         self._last: tuple[np.ndarray, np.ndarray] | None = None
@@ -63,6 +71,54 @@ class ContactEngine(VariationalEngine):
                 node[there] = structure.block(index, body) if body != world else -1
                 node[back] = structure.block(body, index) if body != world else -1
 
+    def _list_pairs(self, stretch: float) -> None:
+        """Look for near pairs again; analyse the graph again if there are new ones."""
+        bodies = self.step_records.bodies
+        self.places = self.pairs.places(bodies, self.options.dt, stretch)
+        near = self.pairs.near(bodies, self.places)
+        if set(near) <= set(self.pairs.keys) and len(self.pairs.keys) <= 2 * len(near) + 8:
+            return
+        kept = {key: self.scene.contacts[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
+        first = len(self.fixed)
+        old = self.scene.contacts
+        slots, shapes = self.pairs.build(near, first, self.labels, bodies)
+        for key, pair in zip(near, shapes.pairs):
+            if key in kept:
+                begin = int(pair["first"]) - first
+                for name in ("gamma1", "beta1"):
+                    slots[name][begin : begin + int(pair["slots"])] = kept[key][name]
+        self.scene = self.scene._replace(contacts=np.concatenate([old[:first], slots]), shapes=shapes)
+        if len(self.log) < 4 * len(self.scene.contacts):
+            self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
+        self._analyse()
+
+    def overlaps(self) -> list[tuple[str, float]]:
+        """Pairs that overlap at the knot, with their depths (m), deepest first."""
+        _copy_state(self.records, self.step_records)
+        self._list_pairs(1.0)
+        evaluate_knot(self.step_records)
+        contacts = self.scene.contacts
+        find_features(self.step_records.bodies, contacts, self.scene.shapes)
+        depth: dict[str, float] = {}
+        for i in np.flatnonzero(contacts["used"]):
+            at_knot(contacts[i], self.scene, self.step_records.bodies)
+            gap = float(contacts["gap0"][i])
+            if gap < -OVERLAP:
+                label = self.labels[int(contacts["owner"][i])]
+                depth[label] = max(depth.get(label, 0.0), -gap)
+        return sorted(depth.items(), key=lambda item: -item[1])
+
+    def _check_start(self) -> None:
+        overlaps = self.overlaps()
+        if overlaps:
+            listed = "; ".join(f"{label} by {depth:.3g} m" for label, depth in overlaps[:5])
+            more = f" and {len(overlaps) - 5} more" if len(overlaps) > 5 else ""
+            raise OverlapError(
+                f"{self.mechanism.name!r} starts with bodies inside one another: {listed}{more}. "
+                "Move them apart, or call resolve_overlaps() on the simulation.", overlaps,
+            )
+        self._fresh = False
+
     def new_recording(self, knots: int) -> Recording:
         bodies, joints, _ = self.sizes
         self._tape = Tape(np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)))
@@ -77,7 +133,7 @@ class ContactEngine(VariationalEngine):
         bodies = self.records.bodies[:-1]
         after[-1] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
         log = np.concatenate(self._pages) if self._pages else np.zeros(0, ENTRY)
-        return tape, log, self.names
+        return tape, log, tuple(self.labels)
 
     def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
         if self._last is not None and self.clock[0] > 0.0:
@@ -86,11 +142,14 @@ class ContactEngine(VariationalEngine):
         super().set_inputs(wrench, joint)
 
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        options, system = self.options, self.step_system
+        options = self.options
         assert self._tape is not None
+        if self._fresh:
+            self._check_start()
         _copy_state(self.records, self.step_records)
         done, used, lost = 0, 0, 0
         while done < count:
+            system = self.step_system
             rest = Inputs(inputs.wrench[done:], inputs.joint[done:], inputs.target[done:])
             outcome, solved, _, size, used = run_contact_steps(
                 self.step_records, self.scene, system.blocks, system.structure.schedule, system.vector, self.saved, self.places,
@@ -103,7 +162,9 @@ class ContactEngine(VariationalEngine):
             lost = lost + 1 if solved == 0 else 0
             if outcome == LOG_FULL:
                 used = self._turn_page(used)
-            elif outcome not in (LOST, CROWDED) or lost > 20:
+            elif outcome == LOST and lost < 20:
+                self._list_pairs(2.0**lost)
+            else:
                 break
         self._turn_page(used)
         _copy_state(self.step_records, self.records)
@@ -122,6 +183,7 @@ class ContactEngine(VariationalEngine):
     def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
         super().start(position, orientation, velocity)
         self._last = None
+        self._fresh = True
         for name in ("gamma1", "beta1"):
             self.scene.contacts[name] = 0.0
             self.scene.limits[name] = 0.0
@@ -140,7 +202,7 @@ class ContactEngine(VariationalEngine):
             product = float(contact["s"] * contact["gamma"] / contact["weight"])
             value = max(miss, np.sqrt(max(product, 0.0)))
             if not value <= worst:
-                worst, name = value, f"{self.names[int(contact['owner'])]!r} (point {int(contact['part'])})"
+                worst, name = value, f"{self.labels[int(contact['owner'])]!r} (point {int(contact['part'])})"
         return name
 
     @property

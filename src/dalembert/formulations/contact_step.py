@@ -22,6 +22,7 @@ from dalembert.contact.limits import (
     limit_step,
     open_limit,
 )
+from dalembert.contact.narrow import find_features
 from dalembert.contact.node import (
     complementarity,
     node_direction,
@@ -63,7 +64,7 @@ from dalembert.mechanism.rows import aim, relative
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, neg3, scale3, store3, sub3
 
 # Outcomes beyond those of a step without contacts.
-LOST, CROWDED, LOG_FULL = 10, 11, 12
+LOST, LOG_FULL = 10, 11
 #: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse
 #: over its weight. A node's pivot is then never below SOFT, which keeps rounding out of the impulses. One number for all
 #: contacts, since where impulses are not unique their shares would follow the ratios.
@@ -287,8 +288,6 @@ def contact_jacobian(records, scene, blocks, dt):
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         c = contacts[i]
-        if c.node < 0:
-            continue
         if c.awake == 0:
             identity_node(blocks, c.diagonal, c.block_na, c.block_an, c.block_nb, c.block_bn)
             continue
@@ -313,8 +312,6 @@ def load_contacts(scene, vector, dt, kappa, second, noise):
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         contact = contacts[i]
-        if contact.node < 0:
-            continue
         v = vector[contact.node].v
         if contact.awake == 0:
             v[0] = 0.0
@@ -675,6 +672,7 @@ def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, co
     for i in range(joints.shape[0]):
         if joints[i].drives:
             aim(joints[i])
+    find_features(bodies, scene.contacts, scene.shapes)
     before = clock[0]
     h = 0.5 * (before + dt)
     history = clock[1] if before == dt else 0.0
@@ -845,7 +843,7 @@ def contact_advance(records, scene, blocks, schedule, vector, saved, places, tar
             return outcome, parts, iterations, size, used
         copy_state(saved, bodies)
         clock[0], clock[1], clock[2] = kept
-        if outcome == LOST or outcome == CROWDED or outcome == LOG_FULL:
+        if outcome == LOST or outcome == LOG_FULL:
             break
     return outcome, 1 << max_halvings, iterations, size, start
 
