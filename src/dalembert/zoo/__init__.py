@@ -5,21 +5,26 @@ Each is a function that returns a ``Mechanism`` with its starting state set; par
     sim = da.Simulation(da.zoo.double_four_bar(), da.Variational(dt=0.01))
 """
 from dalembert.zoo.andrews_squeezer import andrews_squeezer
+from dalembert.zoo.box_drop import box_drop, contact_cylinder
 from dalembert.zoo.bricard import bricard
+from dalembert.zoo.chains_on_ground import snake, sphere_chain
 from dalembert.zoo.door import door
 from dalembert.zoo.four_bar import double_four_bar, four_bar_chain, n_four_bar
 from dalembert.zoo.free_body import free_body, t_handle
 from dalembert.zoo.hoberman import hoberman_exact, hoberman_inertia, hoberman_opening, hoberman_sphere
+from dalembert.zoo.hopper import hopper, hopper_turn
 from dalembert.zoo.oscillator import damped_oscillator, mass_spring
 from dalembert.zoo.pendulum import double_pendulum, pendulum
 from dalembert.zoo.point_pendulum import conical_pendulum, simple_pendulum
+from dalembert.zoo.quadruped import Gait, leg_controller, quadruped
 from dalembert.zoo.slider_crank import slider_crank
 from dalembert.zoo.three_link_loop import three_link_loop
 from dalembert.zoo.tops import heavy_top, spinning_top
 
 __all__ = [
-    "andrews_squeezer", "bricard", "conical_pendulum", "damped_oscillator", "door", "double_four_bar", "double_pendulum",
+    "Gait", "andrews_squeezer", "box_drop", "bricard", "conical_pendulum", "contact_cylinder", "damped_oscillator", "door", "double_four_bar", "double_pendulum",
     "four_bar_chain", "free_body", "heavy_top", "hoberman_exact", "hoberman_inertia", "hoberman_opening",
-    "hoberman_sphere", "mass_spring", "n_four_bar", "pendulum", "simple_pendulum", "slider_crank", "spinning_top",
+    "hoberman_sphere", "hopper", "hopper_turn", "leg_controller", "mass_spring", "n_four_bar", "pendulum", "quadruped", "simple_pendulum", "slider_crank", "snake",
+    "sphere_chain", "spinning_top",
     "t_handle", "three_link_loop",
 ]
