@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.node import cone_step, pair_step
+from dalembert.contact.node import cone_step, kept_share, pair_step, wanted
 from dalembert.kernel import inline, kernel
 from dalembert.mechanism.records import BALL
 from dalembert.mechanism.rows import coordinates, direction_gradient
@@ -124,19 +124,20 @@ def limit_matrix(l, S):
 @kernel
 def limit_residual(l, kappa, second, rate0, rate1):
     """Residuals of the three rows; ``rate0`` and ``rate1`` are the gaps at the end over dt, less their bounds."""
-    kappa *= l.weight
     r0 = 0.0
     r1 = 0.0
     r2 = 0.0
     if l.awake[0] != 0:
-        want = kappa - (l.ds[0] * l.dgamma[0] if second else 0.0)
+        want = wanted(kappa, l.s[0] * l.gamma[0], l.weight) - (l.ds[0] * l.dgamma[0] if second else 0.0)
         r0 = (l.gamma[0] * rate0 - want) / (l.gamma[0] + l.weight * l.s[0])
     if l.awake[1] != 0:
-        want = kappa - (l.ds[1] * l.dgamma[1] if second else 0.0)
+        want = wanted(kappa, l.s[1] * l.gamma[1], l.weight) - (l.ds[1] * l.dgamma[1] if second else 0.0)
         r1 = (l.gamma[1] * rate1 - want) / (l.gamma[1] + l.weight * l.s[1])
     if l.cap > 0.0:
-        rho = kappa - (l.cap * l.psi + l.beta * l.eta)
-        x = l.cap * l.eta + l.psi * l.beta
+        scalar = l.cap * l.psi + l.beta * l.eta
+        rho = wanted(kappa, scalar, l.weight)
+        x = (1.0 - kept_share(kappa, rho, scalar)) * (l.cap * l.eta + l.psi * l.beta)
+        rho -= scalar
         if second:
             rho -= l.dbeta * l.deta
             x += l.dpsi * l.dbeta
@@ -148,7 +149,8 @@ def limit_residual(l, kappa, second, rate0, rate1):
 def limit_direction(l, kappa, second, rate0, rate1, change, dgamma0, dgamma1, dbeta, deta):
     """Recover the eliminated directions and store all of them; ``change`` is H dv."""
     if l.cap > 0.0:
-        rho = kappa - (l.cap * l.psi + l.beta * l.eta)
+        scalar = l.cap * l.psi + l.beta * l.eta
+        rho = wanted(kappa, scalar, l.weight) - scalar
         if second:
             rho -= l.dbeta * l.deta
         l.dpsi = (rho - l.beta * deta - l.eta * dbeta) / l.cap

@@ -25,6 +25,25 @@ ASKEW = 1e-7
 
 
 @inline
+def wanted(kappa, product, weight):
+    """What a product is aimed at: ``kappa`` (m^2/s^2); if that is negative, a hundredth of itself, but no less than -kappa/10.
+
+    The second way keeps the ratios of large products, and leaves small ones alone.
+    """
+    if kappa >= 0.0:
+        return kappa * weight
+    if product <= 0.0:
+        return -kappa * weight
+    return max(0.01 * product, min(product, -0.1 * kappa * weight))
+
+
+@inline
+def kept_share(kappa, want, product):
+    """The share of the cone's vector product that stays when the scalar one goes to ``want``."""
+    return want / product if kappa < 0.0 and product > 0.0 else 0.0
+
+
+@inline
 def pair_step(x, dx, limit):
     """Largest step, at most ``limit``, that keeps x + step dx >= 0."""
     if x + limit * dx < 0.0:
@@ -147,7 +166,7 @@ def edge_sums(c, kappa, second):
     for i in range(c.edges):
         bx, by = edge_direction(c, i)
         speed = bx * c.eta[0] + by * c.eta[1] + c.psi
-        push = kappa - c.edge[i] * speed
+        push = wanted(kappa, c.edge[i] * speed, c.weight) - c.edge[i] * speed
         if second:
             push -= c.dedge[i] * (bx * c.deta[0] + by * c.deta[1] + c.dpsi)
         push /= speed
@@ -215,9 +234,8 @@ def node_matrix(c, S, tangential):
 
 @kernel
 def node_residual(c, kappa, second, gap_rate):
-    """The three rows' residuals for products ``kappa`` (m^2/s^2); with ``second``, the last direction's products are taken off."""
-    kappa *= c.weight
-    normal = kappa
+    """The three rows' residuals for products ``kappa`` (m^2/s^2, see ``wanted``); with ``second``, the last direction's products are taken off."""
+    normal = wanted(kappa, c.s * c.gamma, c.weight)
     if second:
         normal -= c.ds * c.dgamma
     r0 = (c.gamma * gap_rate - normal) / (c.gamma + c.weight * c.s)
@@ -227,7 +245,7 @@ def node_residual(c, kappa, second, gap_rate):
     if c.edges > 0:
         qx, qy, q0, _, _, _, ax, ay, a0, total = edge_sums(c, kappa, second)
         spare = mu * c.gamma - total
-        want = kappa - spare * c.psi
+        want = wanted(kappa, spare * c.psi, c.weight) - spare * c.psi
         if second:
             fall = 0.0
             for i in range(c.edges):
@@ -237,9 +255,12 @@ def node_residual(c, kappa, second, gap_rate):
         dpsi = (want + c.psi * q0) / (c.psi * a0 + spare)
         return r0, -(qx - ax * dpsi), -(qy - ay * dpsi)
     u0 = mu * c.gamma
-    rho = kappa - (u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1])
-    x = u0 * c.eta[0] + c.psi * c.beta[0]
-    y = u0 * c.eta[1] + c.psi * c.beta[1]
+    scalar = u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1]
+    rho = wanted(kappa, scalar, c.weight)
+    leave = 1.0 - kept_share(kappa, rho, scalar)
+    rho -= scalar
+    x = leave * (u0 * c.eta[0] + c.psi * c.beta[0])
+    y = leave * (u0 * c.eta[1] + c.psi * c.beta[1])
     if second:
         rho -= mu * c.dgamma * c.dpsi + c.dbeta[0] * c.deta[0] + c.dbeta[1] * c.deta[1]
         x += mu * c.dgamma * c.deta[0] + c.dpsi * c.dbeta[0]
@@ -255,14 +276,13 @@ def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta
     The tangential impulses follow the normal one along the cone far more closely than a solution of the whole node can
     say: they are computed again from the node's own rows.
     """
-    kappa *= c.weight
     mu = c.friction
     ds = gap_change + gap_rate - c.s
     if mu > 0.0:
         if c.edges > 0:
             _, _, q0, _, _, _, ax, ay, a0, total = edge_sums(c, kappa, second)
             spare = mu * c.gamma - total
-            want = kappa - spare * c.psi
+            want = wanted(kappa, spare * c.psi, c.weight) - spare * c.psi
             if second:
                 fall = 0.0
                 for i in range(c.edges):
@@ -272,7 +292,7 @@ def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta
             for i in range(c.edges):
                 bx, by = edge_direction(c, i)
                 speed = bx * c.eta[0] + by * c.eta[1] + c.psi
-                push = kappa - c.edge[i] * speed
+                push = wanted(kappa, c.edge[i] * speed, c.weight) - c.edge[i] * speed
                 if second:
                     push -= c.dedge[i] * (bx * c.deta[0] + by * c.deta[1] + c.dpsi)
                 c.dedge[i] = (push - c.edge[i] * (bx * deta0 + by * deta1 + dpsi)) / speed
@@ -284,13 +304,16 @@ def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta
                 dbeta1 += by * c.dedge[i]
         else:
             u0 = mu * c.gamma
-            rho = kappa - (u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1])
+            scalar = u0 * c.psi + c.beta[0] * c.eta[0] + c.beta[1] * c.eta[1]
+            rho = wanted(kappa, scalar, c.weight)
+            leave = 1.0 - kept_share(kappa, rho, scalar)
+            rho -= scalar
             ex = c.eta[0]
             ey = c.eta[1]
             bx = c.beta[0] / u0
             by = c.beta[1] / u0
-            x = u0 * ex + c.psi * c.beta[0]
-            y = u0 * ey + c.psi * c.beta[1]
+            x = leave * (u0 * ex + c.psi * c.beta[0])
+            y = leave * (u0 * ey + c.psi * c.beta[1])
             if second:
                 rho -= mu * c.dgamma * c.dpsi + c.dbeta[0] * c.deta[0] + c.dbeta[1] * c.deta[1]
                 x += mu * c.dgamma * c.deta[0] + c.dpsi * c.dbeta[0]

@@ -16,7 +16,7 @@ from dalembert.formulations.maximal.system import build_system
 from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational_step import SOLVED
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import Records
+from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
@@ -212,7 +212,14 @@ class ContactEngine(VariationalEngine):
 
 def _copy_state(source: Records, target: Records) -> None:
     """Copy everything but the whole numbers at the head of each record, which say where its blocks are."""
-    for a, b in ((source.bodies, target.bodies), (source.joints, target.joints), (source.couplings, target.couplings)):
+    for a, b, head in ((source.bodies, target.bodies, _HEAD[0]), (source.joints, target.joints, _HEAD[1]), (source.couplings, target.couplings, _HEAD[2])):
         if len(a):
-            head = min(offset for kind, offset, *_ in a.dtype.fields.values() if kind.base == np.float64)  # type: ignore[union-attr]
             b.view(np.uint8).reshape(len(b), -1)[:, head:] = a.view(np.uint8).reshape(len(a), -1)[:, head:]
+
+
+def _head(dtype: np.dtype) -> int:
+    """Bytes before the first number that is not whole."""
+    return min(int(offset) for kind, offset, *_ in dtype.fields.values() if kind.base == np.float64)  # type: ignore[union-attr]
+
+
+_HEAD = tuple(_head(dtype) for dtype in (BODY, JOINT, COUPLING))

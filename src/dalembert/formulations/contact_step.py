@@ -68,15 +68,15 @@ LOST, LOG_FULL = 10, 11
 #: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse
 #: over its weight. A node's pivot is then never below SOFT, which keeps rounding out of the impulses. One number for all
 #: contacts, since where impulses are not unique their shares would follow the ratios.
-AIM, SOFT = 1e-12, 1e-9
+AIM, SOFT = 1e-12, 3e-9
 #: a step is solved when every product is below this many times the aim
-SHARP = 10.0
+SHARP = 5.0
 #: part of the way to the boundary of the cones that a step may go
 BOUNDARY = 0.99
 #: a predictor that gets no further than this is not corrected
 SHORT = 0.2
-#: once the products (m^2/s^2) are below LATE, a predictor that gets at least so far is taken as it is: it shrinks all
-#: products alike. Making them equal would move impulses that are not unique, by far more than is left to the boundary.
+#: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
+#: equal would move impulses that are not unique, by far more than is left to the boundary.
 LATE, LONG = 1e-6, 0.7
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
@@ -463,22 +463,23 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
         contact_jacobian(records, scene, blocks, dt)
         if factor(blocks, schedule) >= 0:
             return SINGULAR, iterations, size
-        load_vector(records, vector, compliance if iterations == 2 else 0.0)
-        load_contacts(scene, vector, dt, 0.0, False, noise)
+        pull = compliance if iterations == 2 else 0.0
+        late = count > 0 and max(mean, size) < LATE
+        kappa = -goal if late else 0.0
+        load_vector(records, vector, pull)
+        load_contacts(scene, vector, dt, kappa, False, noise)
         solve(blocks, schedule, vector)
         step = 1.0
         if count > 0:
-            step = directions(records, scene, vector, dt, 0.0, False, BOUNDARY, noise)
-            if max(mean, size) < LATE and worst > SHARP * goal and step > LONG:
-                step = min(step, 1.0 - 0.3 * goal / worst)
-            else:
+            step = directions(records, scene, vector, dt, kappa, False, BOUNDARY, noise)
+            if not late or step < LONG:
                 ratio = max(mean_after(scene, step, count), 0.0) / mean
                 kappa = max(ratio * ratio * ratio * mean, goal)
                 # After a short step the second-order terms say nothing: centre first.
                 second = step > SHORT
-                if not second:
+                if step <= SHORT:
                     kappa = max(kappa, 0.5 * mean)
-                load_vector(records, vector, compliance if iterations == 2 else 0.0)
+                load_vector(records, vector, pull)
                 load_contacts(scene, vector, dt, kappa, second, noise)
                 solve(blocks, schedule, vector)
                 step = directions(records, scene, vector, dt, kappa, second, BOUNDARY, noise)
