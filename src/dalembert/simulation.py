@@ -160,6 +160,14 @@ class Simulation:
         self._coordinates_of(joint, value)
         self._targets[joint] = target
 
+    def resolve_overlaps(self) -> None:
+        """Move bodies that overlap apart, as little as possible; joints stay closed. Does nothing where none do."""
+        resolve = getattr(self._engine, "resolve_overlaps", None)
+        if resolve is not None:
+            self._keep_velocity()
+            resolve()
+            self._settle()
+
     def _hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
         body = self.mechanism[name]
         if not isinstance(body, Body) or body is self.mechanism.world:

@@ -10,6 +10,7 @@ from dalembert.contact.records import ENTRY, Scene, Tape
 from dalembert.contact.shapes import PairList
 from dalembert.errors import OverlapError, StepFailure
 from dalembert.formulations.contact_step import LOG_FULL, LOST, run_contact_steps
+from dalembert.formulations.maximal.assembly import close_loops
 from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.system import build_system
@@ -107,6 +108,28 @@ class ContactEngine(VariationalEngine):
                 label = self.labels[int(contacts["owner"][i])]
                 depth[label] = max(depth.get(label, 0.0), -gap)
         return sorted(depth.items(), key=lambda item: -item[1])
+
+    def resolve_overlaps(self) -> None:
+        """Move bodies apart until none overlap, in the mass metric, by repeated linearised least-norm steps."""
+        bodies = self.records.bodies
+        for _ in range(200):
+            if not self.overlaps():
+                return
+            contacts = self.scene.contacts
+            for i in np.flatnonzero((contacts["used"] != 0) & (contacts["gap0"] < 0.0)):
+                contact = contacts[i]
+                at_knot(contact, self.scene, self.step_records.bodies)
+                shares = [0.0 if b == len(bodies) - 1 else 1.0 / bodies["mass"][b] for b in (contact["a"], contact["b"])]
+                push = (1.02 * max(-float(contact["gap0"]), 0.0) + OVERLAP) * contact["n0"] / sum(shares)
+                for end, sign, share in (("a", 1.0, shares[0]), ("b", -1.0, shares[1])):
+                    body = int(contact[end])
+                    if share > 0.0:
+                        for records in (self.records, self.step_records):
+                            records.bodies["x"][body] += sign * share * push
+            if len(self.mechanism.joints):
+                close_loops(self.mechanism, self.records, {})
+        pairs = ", ".join(label for label, _ in self.overlaps()[:5])
+        raise OverlapError(f"the overlaps of {self.mechanism.name!r} cannot be resolved by moving bodies apart: {pairs}", self.overlaps())
 
     def _check_start(self) -> None:
         overlaps = self.overlaps()

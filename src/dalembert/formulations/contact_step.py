@@ -82,6 +82,8 @@ LATE, LONG = 1e-6, 0.7
 TOUCH = 1e-8
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
+#: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
+BLUNT = (1.0, 100.0, 1e4)
 #: how often a step is solved again with contacts that woke up or bounced
 ROUNDS = 12
 
@@ -376,8 +378,11 @@ def directions(records, scene, vector, dt, kappa, second, fraction, noise):
 
 
 @kernel
-def products(scene):
-    """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at."""
+def products(scene, blunt):
+    """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
+
+    ``blunt``: how many times less sharp than usual the aim is.
+    """
     top = 0.0
     total = 0.0
     count = 0
@@ -395,7 +400,7 @@ def products(scene):
         total += a
         count += b
         worst = max(worst, c)
-    return total / max(count, 1), worst, count, max(AIM, SOFT * top * top)
+    return total / max(count, 1), worst, count, blunt * max(AIM, SOFT * top * top)
 
 
 @kernel
@@ -434,7 +439,7 @@ def open_all(records, scene, dt, speed):
 
 
 @kernel
-def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations, speed, scratch):
+def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations, speed, blunt, scratch):
     """Solve the step's equations and complementarity. Returns (outcome, iterations, residual)."""
     size, fine = contact_residual(records, scene, dt, h, scratch)
     if not fine:
@@ -452,7 +457,7 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
     noise = 0.02 * tolerance
     iterations = 0
     while True:
-        mean, worst, count, goal = products(scene)
+        mean, worst, count, goal = products(scene, blunt)
         if size <= tolerance and worst <= SHARP * goal:
             return SOLVED, iterations, size
         if iterations == max_iterations:
@@ -681,14 +686,18 @@ def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, co
     speed = max(h * sqrt(gravity[0] * gravity[0] + gravity[1] * gravity[1] + gravity[2] * gravity[2]), 1e-3)
     first_guess(records, 0)
     prepare(records, scene, dt, h, speed, scratch)
-    _, _, count, _ = products(scene)
+    _, _, count, _ = products(scene, 1.0)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for softness in COMPLIANCES:
+    for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
+        if attempt >= len(BLUNT) and compliance == 0.0:
+            break
+        blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
+        softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
         for _ in range(ROUNDS):
             first_guess(records, order if count == 0 else 0)
             clear_impulses(records)
             outcome, spent, size = interior_point(
-                records, scene, blocks, schedule, vector, dt, h, softness * compliance, tolerance, max_iterations, speed, scratch
+                records, scene, blocks, schedule, vector, dt, h, softness * compliance, tolerance, max_iterations, speed, blunt, scratch
             )
             iterations += spent
             if outcome != SOLVED:
@@ -698,7 +707,7 @@ def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, co
                 break
             count += woken
             outcome = NOT_CONVERGED
-        if outcome == SOLVED or compliance == 0.0:
+        if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
     if outcome == SOLVED:
         if spins_too_fast(records, dt) or tunnels(records, scene):

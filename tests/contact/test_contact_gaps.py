@@ -1,0 +1,162 @@
+"""Gaps of every kind of contact: gradients by finite differences, and distances against an oracle that did not produce them."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import dalembert as da
+from dalembert.contact.features import corners
+from dalembert.contact.geometry import at_end, at_knot
+from dalembert.contact.narrow import find_features
+from dalembert.formulations.maximal.knot import evaluate_knot
+
+SHAPES = {
+    "sphere": da.Sphere(radius=0.2, mass=1.0),
+    "capsule": da.Capsule(radius=0.1, length=0.3, mass=1.0, axis=(1, 2, 2)),
+    "cylinder": da.Cylinder(radius=0.15, length=0.3, mass=1.0, axis="x"),
+    "ellipsoid": da.Ellipsoid(semi_axes=(0.1, 0.2, 0.3), mass=1.0),
+    "box": da.Box(size=(0.2, 0.3, 0.4), mass=1.0),
+    "hull": da.Convex(points=np.random.default_rng(2).normal(size=(12, 3)) * 0.2, mass=1.0),
+    "composite": da.Composite(parts=[(da.Sphere(radius=0.1, mass=1.0), (0.2, 0, 0)), (da.Box(size=(0.1, 0.2, 0.1), mass=1.0), (-0.1, 0, 0.1), (1, 0.3, 0, 0.2))]),
+}
+ANALYTIC = ("sphere", "capsule", "box", "hull")
+PAIRS = [(a, b) for i, a in enumerate(ANALYTIC) for b in ANALYTIC[i:]]
+
+
+def surface(shape: da.mechanism.shapes.Shape, count: int = 4000) -> np.ndarray:  # type: ignore[name-defined]
+    """Points of a shape whose hull is the shape, from its definition alone."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(count, 3))
+    u /= np.linalg.norm(u, axis=1)[:, None]
+    if isinstance(shape, da.Composite):
+        parts = []
+        for part, where, orientation in shape.parts:
+            turned = Rotation.from_quat(orientation, scalar_first=True).apply(surface(part))
+            parts.append(turned + where - shape.center_of_mass)
+        return np.concatenate(parts)
+    if isinstance(shape, da.Sphere):
+        return shape.radius * u
+    if isinstance(shape, da.Ellipsoid):
+        return np.asarray(shape.semi_axes) * u
+    if isinstance(shape, da.Capsule):
+        half = 0.5 * shape.length * np.asarray(shape.axis, dtype=float)
+        return np.concatenate([shape.radius * u + half, shape.radius * u - half])
+    if isinstance(shape, da.Cylinder):
+        axis = np.asarray(shape.axis, dtype=float)
+        across = u - np.outer(u @ axis, axis)
+        across *= shape.radius / np.linalg.norm(across, axis=1)[:, None]
+        return np.concatenate([across + 0.5 * shape.length * axis, across - 0.5 * shape.length * axis])
+    return corners(shape)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_gap_to_a_tilted_ground_is_that_of_the_lowest_point(name, seed):
+    rng = np.random.default_rng(seed)
+    normal = rng.normal(size=3)
+    normal /= np.linalg.norm(normal)
+    mechanism = da.Mechanism("one")
+    mechanism.ground(normal=normal, offset=-2.0)
+    mechanism.body("body", SHAPES[name], position=rng.normal(size=3), orientation=rng.normal(size=4), collide=True)
+    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    evaluate_knot(engine.step_records)
+    contacts = engine.scene.contacts
+    for contact in contacts:
+        at_knot(contact, engine.scene, engine.step_records.bodies)
+    body = mechanism.bodies[0]
+    points = Rotation.from_quat(body.orientation, scalar_first=True).apply(surface(SHAPES[name])) + body.position
+    lowest = (points @ normal).min() + 2.0
+    assert contacts["gap0"].min() <= lowest + 1e-9  # sampled points cannot lie below the true lowest one
+    assert contacts["gap0"].min() == pytest.approx(lowest, abs=2e-3)
+
+
+def pair_engine(a: str, b: str, seed: int):
+    rng = np.random.default_rng(seed)
+    mechanism = da.Mechanism("pair", gravity=(0, 0, 0))
+    direction = rng.normal(size=3)
+    direction /= np.linalg.norm(direction)
+    mechanism.body("a", SHAPES[a], position=0.55 * direction, orientation=rng.normal(size=4), collide=True)
+    mechanism.body("b", SHAPES[b], orientation=rng.normal(size=4), collide=True)
+    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    engine.overlaps()
+    return engine, mechanism
+
+
+def separation(first: np.ndarray, second: np.ndarray) -> float:
+    """Distance of two convex hulls of points, by a quadratic programme solved with projections (Gilbert)."""
+    from scipy.optimize import minimize
+
+    def below(n: np.ndarray) -> float:
+        n = n / np.linalg.norm(n)
+        return -((first @ n).min() - (second @ n).max())
+
+    start = first.mean(axis=0) - second.mean(axis=0)
+    best = min((minimize(below, start + s, method="Nelder-Mead", options=dict(xatol=1e-9, fatol=1e-12, maxiter=4000)) for s in 0.1 * np.eye(3)), key=lambda r: r.fun)
+    return -float(best.fun)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+@pytest.mark.parametrize("seed", range(2))
+def test_gaps_of_pairs_against_the_distance_of_their_hulls(a, b, seed):
+    engine, mechanism = pair_engine(a, b, seed)
+    contacts = engine.scene.contacts
+    used = contacts[contacts["used"] != 0]
+    clouds = [Rotation.from_quat(body.orientation, scalar_first=True).apply(surface(body.shape)) + body.position for body in mechanism.bodies]
+    distance = separation(*clouds)
+    assert used["gap0"].min() == pytest.approx(distance, abs=6e-3 if "sphere" in (a, b) or "capsule" in (a, b) else 3e-2)
+    assert used["gap0"].min() < distance + 1e-6 or "hull" in (a, b) or "box" in (a, b)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_gap_gradients_of_pairs(a, b):
+    engine, _ = pair_engine(a, b, 3)
+    bodies, contacts = engine.step_records.bodies, engine.scene.contacts
+    find_features(bodies, contacts, engine.scene.shapes)
+    bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]
+    step = 1e-6
+    for i in np.flatnonzero(contacts["used"]):
+        contact = contacts[i]
+        at_end(contact, engine.scene, bodies)
+        exact = {int(contact["a"]): contact["Ha"].copy(), int(contact["b"]): contact["Hb"].copy()}
+        for body, row in exact.items():
+            x, R = bodies["xn"][body].copy(), bodies["Rn"][body].reshape(3, 3).copy()
+            for c in range(6):
+                ends = []
+                for sign in (1.0, -1.0):
+                    delta = sign * step * np.eye(6)[c]
+                    bodies["xn"][body] = x + delta[:3]
+                    bodies["Rn"][body] = (R @ Rotation.from_rotvec(delta[3:]).as_matrix()).ravel()
+                    at_end(contact, engine.scene, bodies)
+                    ends.append(float(contact["gap"]))
+                bodies["xn"][body], bodies["Rn"][body] = x, R.ravel()
+                assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(row[c], abs=1e-7)
+
+
+def test_gap_gradients_of_supports():
+    """Circle, ellipsoid and height field, as above."""
+    rng = np.random.default_rng(5)
+    for name in ("cylinder", "ellipsoid", "box"):
+        mechanism = da.Mechanism("one")
+        if name == "box":
+            mechanism.height_field(0.1 * rng.normal(size=(6, 6)), origin=(-2.5, -2.5), spacing=1.0)
+        else:
+            mechanism.ground(normal=(0.1, 0.2, 1.0))
+        mechanism.body("body", SHAPES[name], position=(0.3, 0.2, 1.0), orientation=rng.normal(size=4), collide=True)
+        engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+        bodies = engine.step_records.bodies
+        evaluate_knot(engine.step_records)
+        bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]
+        x, R = bodies["xn"][0].copy(), bodies["Rn"][0].reshape(3, 3).copy()
+        for contact in engine.scene.contacts:
+            at_end(contact, engine.scene, bodies)
+            exact = contact["Ha"].copy()
+            for c in range(6):
+                ends = []
+                for sign in (1.0, -1.0):
+                    delta = sign * 1e-6 * np.eye(6)[c]
+                    bodies["xn"][0], bodies["Rn"][0] = x + delta[:3], (R @ Rotation.from_rotvec(delta[3:]).as_matrix()).ravel()
+                    at_end(contact, engine.scene, bodies)
+                    ends.append(float(contact["gap"]))
+                bodies["xn"][0], bodies["Rn"][0] = x, R.ravel()
+                assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(exact[c], abs=1e-6)
