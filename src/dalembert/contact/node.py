@@ -77,6 +77,18 @@ def edge_direction(contact, i):
     return cos(angle), sin(angle)
 
 
+@inline
+def sliding_bound(contact):
+    """The least psi that the sliding velocity allows: its length, or its largest part against an edge."""
+    if contact.edges == 0:
+        return sqrt(contact.eta[0] * contact.eta[0] + contact.eta[1] * contact.eta[1])
+    bound = 0.0
+    for i in range(contact.edges):
+        bx, by = edge_direction(contact, i)
+        bound = max(bound, -bx * contact.eta[0] - by * contact.eta[1])
+    return bound
+
+
 @kernel
 def open_contact(c, speed, gap_rate):
     """A start inside all cones, from the impulses of the last step; ``speed`` (m/s) says how far inside at least."""

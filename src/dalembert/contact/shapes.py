@@ -170,7 +170,7 @@ class PairList:
         if a["form"] == ROUND and b["form"] == POLYHEDRON:
             return 6 if a["half"] > 0.0 else 1
         if b["form"] == GENERAL:
-            return min(SLOTS + 2, max(len(support_features(self.found[k])) for k in key))
+            return min(2 * SLOTS, sum(len(support_features(self.found[k])) for k in key))
         return SLOTS
 
     def build(self, keys: list[tuple[int, int]], first: int, labels: list[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:

@@ -5,6 +5,7 @@ import numpy as np
 
 from dalembert.contact.build import build_contacts, build_limits
 from dalembert.contact.narrow import find_features
+from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.records import ENTRY, Scene, Tape
 from dalembert.contact.shapes import PairList
@@ -45,6 +46,7 @@ class ContactEngine(VariationalEngine):
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         self.scene = Scene(self.fixed, limits, heights, frame, self.pairs.shapes)
         self._fresh = True
+        self._general: GeneralPairs | None = None
         self.places = np.zeros((len(records.bodies) - 1, 9))
         self.scratch = np.zeros(6)
         self.log = np.zeros(max(4096, 4 * len(self.fixed)), ENTRY)
@@ -93,6 +95,17 @@ class ContactEngine(VariationalEngine):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
 
+    def _find_general(self) -> bool:
+        """Find the features of pairs that need ``coal``, at the knot; returns whether there are any near."""
+        pairs = self.scene.shapes.pairs
+        if not (len(pairs) and pairs["general"].any()):
+            return False
+        if self._general is None:
+            self._general = GeneralPairs(self.pairs)
+        evaluate_knot(self.step_records)
+        self._general.update(self.scene.contacts, self.step_records.bodies)
+        return True
+
     def overlaps(self) -> list[tuple[str, float]]:
         """Pairs that overlap at the knot, with their depths (m), deepest first."""
         _copy_state(self.records, self.step_records)
@@ -100,6 +113,7 @@ class ContactEngine(VariationalEngine):
         evaluate_knot(self.step_records)
         contacts = self.scene.contacts
         find_features(self.step_records.bodies, contacts, self.scene.shapes)
+        self._find_general()
         depth: dict[str, float] = {}
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, self.step_records.bodies)
@@ -173,10 +187,11 @@ class ContactEngine(VariationalEngine):
         done, used, lost = 0, 0, 0
         while done < count:
             system = self.step_system
+            stride = 1 if self._find_general() else count - done
             rest = Inputs(inputs.wrench[done:], inputs.joint[done:], inputs.target[done:])
             outcome, solved, _, size, used = run_contact_steps(
                 self.step_records, self.scene, system.blocks, system.structure.schedule, system.vector, self.saved, self.places,
-                self.clock, self.base_load, recording, self._tape, self.log, used, rest, first + done, count - done, options.dt,
+                self.clock, self.base_load, recording, self._tape, self.log, used, rest, first + done, stride, options.dt,
                 self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.max_halvings, options.resting_speed,
                 self.scratch,
             )
@@ -187,7 +202,7 @@ class ContactEngine(VariationalEngine):
                 used = self._turn_page(used)
             elif outcome == LOST and lost < 20:
                 self._list_pairs(2.0**lost)
-            else:
+            elif outcome != SOLVED:
                 break
         self._turn_page(used)
         _copy_state(self.step_records, self.records)

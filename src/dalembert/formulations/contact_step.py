@@ -32,6 +32,7 @@ from dalembert.contact.node import (
     node_step,
     open_contact,
     products_after,
+    sliding_bound,
 )
 from dalembert.contact.records import BALLS, EDGES, LINE
 from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6
@@ -187,7 +188,7 @@ def contact_residual(records, scene, dt, h, scratch):
         for k in range(2):
             contact.eta[k] = rate_after(contact.Ga[k + 1], a, dt) + rate_after(contact.Gb[k + 1], b, dt)
         # eta bends with omega, which a step along a line does not see: the cone may be left by so much
-        contact.psi = max(contact.psi, (1.0 + 1e-12) * sqrt(contact.eta[0] * contact.eta[0] + contact.eta[1] * contact.eta[1]))
+        contact.psi = max(contact.psi, (1.0 + 1e-12) * sliding_bound(contact))
         size = max(size, abs(contact.gap / dt - contact.bound - contact.s))
     limits = scene.limits
     for i in range(limits.shape[0]):
@@ -736,6 +737,18 @@ def note(records, scene, wrench, push, after, dt, kick):
         Jw = mat_vec(load9(body.inertia), w)
         s = sqrt(4.0 / (dt * dt) - dot3(w, w))
         put6(after[i], scale3(body.mass, v), scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw))))
+        # the share of smooth forces that belongs to the interval after (the discrete Legendre transform)
+        for c in range(6):
+            after[i, c] -= 0.5 * dt * body.load[c]
+    joints = records.joints
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        for k in range(joint.rows):
+            share = 0.5 * dt * kick * joint.mu[k]
+            for c in range(6):
+                if joint.parent != world:
+                    after[joint.parent, c] -= share * joint.Gp[k, c]
+                after[joint.child, c] -= share * joint.Gc[k, c]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
