@@ -92,6 +92,8 @@ class Implicit:
         geared = [joint.name for joint in mechanism.joints if np.any(joint.type.armature)]
         if geared:
             raise ModelError(f"Implicit does not take armature yet, and {mechanism.name!r} has some on {', '.join(geared[:5])}; use Variational")
+        if mechanism.touches:
+            raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
         if self.method == "semi_implicit":
             return SemiImplicitEngine(mechanism, self)
         driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
