@@ -19,7 +19,6 @@ from math import cos, pi, sin, sqrt
 
 from dalembert.kernel import inline, kernel
 
-
 #: angle (rad) by which friction may miss the direction against the sliding velocity
 ASKEW = 1e-7
 

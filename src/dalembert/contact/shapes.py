@@ -6,7 +6,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from dalembert.contact.build import label_index, pair_law
-from dalembert.contact.features import Geometry, _blank, corners, geometries, inner_radius, is_polyhedron, outer_radius, support_features
+from dalembert.contact.features import (
+    Geometry,
+    _blank,
+    corners,
+    geometries,
+    inner_radius,
+    is_polyhedron,
+    outer_radius,
+    support_features,
+)
 from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
 from dalembert.contact.records import GEOMETRY, PAIR, Shapes
 from dalembert.kernel import kernel

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.contact.build import build_contacts, build_limits
-from dalembert.contact.narrow import find_features
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
+from dalembert.contact.narrow import find_features
 from dalembert.contact.records import ENTRY, Scene, Tape
 from dalembert.contact.shapes import PairList
 from dalembert.errors import OverlapError, StepFailure

@@ -55,7 +55,7 @@ def quadruped(*, gait: Gait = STANDING, friction: float = 0.8, clearance: float 
     mechanism.body("trunk", mass=4.713, inertia=np.diag([0.01684, 0.05658, 0.06479]), position=(0.0, 0.0, height))
     for leg, (x, y, _) in LEGS.items():
         hip = np.array([0.1805 * x, 0.047 * y, height])
-        knee = hip + (0.0, 0.0838 * y, 0.0)
+        knee = hip + np.array([0.0, 0.0838 * y, 0.0])
         mechanism.body(f"{leg} hip", mass=0.696, inertia=np.diag([0.000469, 0.000807, 0.000553]), position=hip)
         mechanism.body(f"{leg} thigh", mass=1.013, inertia=np.diag([0.005529, 0.005139, 0.001368]), position=knee - (0.0, 0.0, 0.03))
         mechanism.body(f"{leg} calf", mass=0.226, inertia=np.diag([0.0042, 0.0042, 0.00004]), position=knee - (0.0, 0.0, SEGMENT + 0.12))
