@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,9 @@ def _text(v: np.ndarray) -> str:
 
 def measure_mujoco(mechanism: da.Mechanism, dt: float, duration: float) -> tuple[float, float]:
     """(time per step in us, smallest distance of any contact in m), or NaN when MuJoCo's state diverges."""
-    import mujoco
+    import mujoco as library
+
+    mujoco: Any = library
 
     model = mujoco.MjModel.from_xml_string(mujoco_model(mechanism, dt))
     data = mujoco.MjData(model)

@@ -9,6 +9,7 @@ import dalembert as da
 from dalembert.contact.features import corners
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import find_features
+from dalembert.formulations.contact_engine import ContactEngine
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.mechanism.shapes import Shape
 
@@ -23,6 +24,12 @@ SHAPES = {
 }
 ANALYTIC = ("sphere", "capsule", "box", "hull")
 PAIRS = [(a, b) for i, a in enumerate(ANALYTIC) for b in ANALYTIC[i:]]
+
+
+def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
+    engine = da.Simulation(mechanism, formulation)._engine
+    assert isinstance(engine, ContactEngine)
+    return engine
 
 
 def surface(shape: Shape, count: int = 4000) -> np.ndarray:
@@ -60,7 +67,7 @@ def test_gap_to_a_tilted_ground_is_that_of_the_lowest_point(name, seed):
     mechanism = da.Mechanism("one")
     mechanism.ground(normal=normal, offset=-2.0)
     mechanism.body("body", SHAPES[name], position=rng.normal(size=3), orientation=rng.normal(size=4), collide=True)
-    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    engine = contact_engine(mechanism, da.Variational(dt=0.01))
     evaluate_knot(engine.step_records)
     contacts = engine.scene.contacts
     for contact in contacts:
@@ -78,7 +85,7 @@ def oracle_shape(shape):
     if isinstance(shape, da.Sphere):
         return coal.Sphere(shape.radius), np.eye(3)
     if isinstance(shape, da.Capsule):
-        turn, _ = Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])
+        turn = Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])[0]
         return coal.Capsule(shape.radius, shape.length), turn.as_matrix()
     if isinstance(shape, da.Box):
         return coal.Box(*shape.size), np.eye(3)
@@ -115,7 +122,7 @@ def pair_engine(a: str, b: str, seed: int):
     mechanism = da.Mechanism("pair", gravity=(0, 0, 0))
     mechanism.body("a", SHAPES[a], position=far * direction, orientation=q[0], collide=True)
     mechanism.body("b", SHAPES[b], orientation=q[1], collide=True)
-    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    engine = contact_engine(mechanism, da.Variational(dt=0.01))
     engine.overlaps()
     return engine, mechanism
 
@@ -167,7 +174,7 @@ def test_gap_gradients_of_supports():
         else:
             mechanism.ground(normal=(0.1, 0.2, 1.0))
         mechanism.body("body", SHAPES[name], position=(0.3, 0.2, 1.0), orientation=rng.normal(size=4), collide=True)
-        engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+        engine = contact_engine(mechanism, da.Variational(dt=0.01))
         bodies = engine.step_records.bodies
         evaluate_knot(engine.step_records)
         bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]

@@ -8,10 +8,17 @@ import dalembert as da
 from dalembert.contact.limits import limit_products
 from dalembert.contact.node import complementarity
 from dalembert.formulations import contact_step as kernels
+from dalembert.formulations.contact_engine import ContactEngine
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.linalg import clear, factor, solve
 
 DT, H, SPEED = 0.01, 0.009, 0.3
+
+
+def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
+    engine = da.Simulation(mechanism, formulation)._engine
+    assert isinstance(engine, ContactEngine)
+    return engine
 
 
 def scene_with_everything() -> da.Mechanism:
@@ -32,7 +39,7 @@ def scene_with_everything() -> da.Mechanism:
 @pytest.mark.parametrize("cone", ["exact", "linear"])
 @pytest.mark.parametrize("kappa", [0.01, -1e-12])
 def test_direction(cone, kappa):
-    engine = da.Simulation(scene_with_everything(), da.Variational(dt=DT, cone=cone, cone_edges=6))._engine
+    engine = contact_engine(scene_with_everything(), da.Variational(dt=DT, cone=cone, cone_edges=6))
     engine.overlaps()
     records, scene, system = engine.step_records, engine.scene, engine.step_system
     rng = np.random.default_rng(1)

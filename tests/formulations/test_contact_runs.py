@@ -14,6 +14,7 @@ def lowest_corner(trajectory: da.Trajectory, mechanism: da.Mechanism) -> np.ndar
     """(N,) height of the lowest corner of all boxes, from poses alone."""
     lowest = np.full(len(trajectory), np.inf)
     for body in mechanism.bodies:
+        assert body.shape is not None
         R = Rotation.from_quat(trajectory.orientation[:, body.index], scalar_first=True).as_matrix()
         points = trajectory.position[:, body.index, None] + np.einsum("nij,kj->nki", R, corners(body.shape))
         lowest = np.minimum(lowest, points[..., 2].min(axis=1))
@@ -131,6 +132,41 @@ def test_terrain_carries_a_ball():
     trajectory = da.Simulation(mechanism, da.Variational(dt=0.01)).run(4.0)
     assert trajectory.contacts().gap.min() > -1e-9
     assert np.abs(trajectory.position[:, 0, :2]).max() < 1.2
+
+
+@pytest.mark.parametrize("upper", [da.Cylinder(radius=0.08, length=0.2, mass=1.0), da.Ellipsoid(semi_axes=(0.1, 0.1, 0.1), mass=1.0)], ids=["cylinder", "ellipsoid"])
+def test_round_things_rest_on_a_box(upper):
+    pytest.importorskip("coal")
+    mechanism = da.Mechanism("on a box")
+    mechanism.ground()
+    mechanism.body("box", da.Box(size=(0.4, 0.4, 0.2), mass=2.0), position=(0, 0, 0.1), collide=True)
+    mechanism.body("upper", upper, position=(0.1, 0, 0.35), collide=True)
+    sim = da.Simulation(mechanism, da.Variational(dt=0.01))
+    trajectory = sim.run(1.0)
+    assert trajectory.contacts().gap.min() > -1e-9
+    assert trajectory.position[-1, 1, 2] == pytest.approx(0.3, abs=1e-5)
+    assert np.abs(sim.velocity).max() < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_energy_never_rises_in_random_scenes(seed):
+    """Right limits, in scenes without restitution: no excess over the start, or one that falls threefold with half the step."""
+    rng = np.random.default_rng(seed)
+    poses = [(rng.uniform(-0.2, 0.2, 2), rng.normal(size=4), rng.normal(size=3), 2 * rng.normal(size=3)) for _ in range(4)]
+    shapes = [da.Box(size=(0.2, 0.15, 0.1), mass=1.0), da.Sphere(radius=0.1, mass=0.5), da.Capsule(radius=0.05, length=0.2, mass=0.7), da.Box(size=(0.1, 0.1, 0.3), mass=2.0)]
+    excess = []
+    for dt in (0.01, 0.005):
+        mechanism = da.Mechanism("random")
+        mechanism.ground(normal=(0.1, 0, 1), friction=0.4)
+        for i, (shape, (place, turn, linear, angular)) in enumerate(zip(shapes, poses)):
+            mechanism.body(f"body {i}", shape, position=(*place, 0.4 + 0.45 * i), orientation=turn, collide=True)
+            mechanism.start(f"body {i}", linear=linear, angular=angular)
+        trajectory = da.Simulation(mechanism, da.Variational(dt=dt)).run(1.0)
+        energy = trajectory.energy_after().total
+        scale = np.abs(energy[0]) + np.ptp(energy)
+        excess.append(max(float(energy.max() - energy[0]), 0.0) / scale)
+    assert excess[0] < 1e-3
+    assert excess[1] < max(excess[0] / 3.0, 1e-6)
 
 
 def test_results_survive_a_file(tmp_path):

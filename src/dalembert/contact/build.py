@@ -79,7 +79,7 @@ def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:
         gradients = np.zeros((kind.freedom, 12))
         direction_rows(records, element.index, gradients)
         for i, (lower, upper) in enumerate(kind.limits):
-            friction = kind.friction[i]  # type: ignore[index]
+            friction = float(kind.friction[i])  # type: ignore[index, arg-type]
             if not (np.isfinite(lower) or np.isfinite(upper) or friction > 0.0):
                 continue
             record = np.zeros(1, LIMIT)

@@ -12,6 +12,9 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import rotation_matrix
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Shape, Sphere
 
+#: points on each rim of a cylinder, on which it stands
+RIM = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -94,7 +97,8 @@ def support_features(geometry: Geometry) -> np.ndarray:
         circles["support"], circles["radius"], circles["axis"] = CIRCLE_SUPPORT, shape.radius, axis
         circles["point"] = [p - 0.5 * shape.length * axis, p + 0.5 * shape.length * axis]
         side = np.linalg.svd(axis[None])[2][1:]
-        rim = [c + shape.radius * s * u for c in circles["point"] for u in side for s in (-1.0, 1.0)]
+        around = 2.0 * np.pi * np.arange(RIM) / RIM
+        rim = [c + shape.radius * (np.cos(t) * side[0] + np.sin(t) * side[1]) for c in circles["point"] for t in around]
         return np.concatenate([circles, _balls(rim, 0.0)])
     if is_polyhedron(shape):
         return _balls(list(p + corners(shape) @ R.T), 0.0)

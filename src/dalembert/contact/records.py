@@ -25,10 +25,11 @@ MAX_EDGES = 16
 #: a circle's support is rounded off at this tilt (rad), so that it has a gradient when it lies flat; it stays on the safe side
 FLATNESS = 1e-6
 
-CONTACT = np.dtype(
-    [("kind", I), *_fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+CONTACT = np.dtype([
+    ("kind", I),
+    *_fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
             used=0, awake=0, owner=0, part=0, edges=0, bounced=0),
-     *_fields(
+    *_fields(
         F, friction=0, restitution=0, weight=0,
         # features: of a, in its frame; of b, in its frame
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0, reach=0,
@@ -44,8 +45,8 @@ CONTACT = np.dtype(
         edge=MAX_EDGES, dedge=MAX_EDGES,
         # impulses of the last step, to start the next one from
         gamma1=0, beta1=2,
-    )]
-)
+    ),
+])
 
 LIMIT = np.dtype(
     _fields(I, joint=0, direction=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,

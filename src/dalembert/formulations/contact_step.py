@@ -34,7 +34,7 @@ from dalembert.contact.node import (
     products_after,
     sliding_bound,
 )
-from dalembert.contact.records import BALLS, EDGES, LINE
+from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
 from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6
 from dalembert.formulations.variational_step import (
     COMPLIANCES,
@@ -80,6 +80,8 @@ SHORT = 0.2
 #: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
 #: equal would move impulses that are not unique, by far more than is left to the boundary.
 LATE, LONG = 1e-6, 0.7
+#: tilt (rad) below which a circle counts as flat
+FLAT = 2e-3
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
 #: gaps are known to this part of the bodies' distance from the origin
@@ -536,6 +538,16 @@ def approach(row_a, row_b, a, b):
     return rate
 
 
+@inline
+def lies_flat(contact, bodies):
+    """True for a circle that lies flat at the knot: its support has no direction there, and points on its rim stand for it."""
+    if contact.kind != PLANE or contact.support != CIRCLE_SUPPORT:
+        return False
+    n = mat_vec(load9(bodies[contact.b].R), load3(contact.normal))
+    a = cross3(n, mat_vec(load9(bodies[contact.a].R), load3(contact.axis)))
+    return dot3(a, a) < FLAT * FLAT
+
+
 @kernel
 def prepare(records, scene, dt, h, speed, scratch):
     """Rows at the knot; wake what is near or comes near with the first guess of the velocities."""
@@ -549,6 +561,9 @@ def prepare(records, scene, dt, h, speed, scratch):
         contact.bounced = 0
         contact.bound = 0.0
         if contact.used == 0:
+            continue
+        contact.used = 2 if lies_flat(contact, bodies) else 1
+        if contact.used == 2:
             continue
         at_knot(contact, scene, bodies)
         at_end(contact, scene, bodies)
@@ -587,7 +602,7 @@ def wake(records, scene, dt):
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         contact = contacts[i]
-        if contact.used != 0 and contact.awake == 0:
+        if contact.used == 1 and contact.awake == 0:
             at_end(contact, scene, records.bodies)
             if contact.gap < 0.0:
                 contact.awake = 1
@@ -642,7 +657,7 @@ def tunnels(records, scene):
     bodies = records.bodies
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.used == 0 or contact.reach <= 0.0:
+        if contact.used != 1 or contact.reach <= 0.0:
             continue
         a = bodies[contact.a]
         b = bodies[contact.b]
@@ -650,8 +665,8 @@ def tunnels(records, scene):
         moved = sub3(sub3(load3(a.xn), load3(a.x)), sub3(load3(b.xn), load3(b.x)))
         if -dot3(moved, n0) > contact.gap0 + contact.reach and contact.gap0 > -contact.reach:
             return True
-        round_pair = contact.kind == BALLS or contact.kind == LINE or contact.kind == EDGES
-        if round_pair and dot3(n0, load3(contact.n)) < 0.3 and contact.awake != 0:
+        turns = contact.kind == BALLS or contact.kind == LINE or contact.kind == EDGES
+        if turns and contact.awake != 0 and dot3(n0, load3(contact.n)) < 0.3:
             return True
     return False
 
