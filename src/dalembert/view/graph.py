@@ -84,7 +84,7 @@ def _draw_bodies(axis: Any, mechanism: Mechanism) -> None:
         axis.plot(x, y, "s" if body < 0 else "o", color=INK if body < 0 else "white", markeredgecolor=INK, markersize=9 if body < 0 else 7, zorder=2)
         if len(place) <= LABELLED:
             name = "world" if body < 0 else mechanism.bodies[body].name
-            axis.annotate(_literal(name), (x, y), xytext=(5, 5), textcoords="offset points", fontsize=7.5, color=INK)
+            axis.annotate(_literal(name), (x, y), xytext=(5, 5), textcoords="offset points", fontsize=7.5, color=INK, rotation=20)
     lines = [("joint", COLOURS[0], "-"), (f"closes a loop ({loops})", COLOURS[1], "-")]
     lines += [("spring or free joint", COLOURS[2], ":")] if any(not holds(j) or j.type.freedom == 6 for j in mechanism.joints) else []
     lines += [("gear", COLOURS[3], "--")] if mechanism.couplings else []
