@@ -1,10 +1,13 @@
 """Cost per step of an n-link pendulum: against the hand-made yardstick and MuJoCo in the same run, and its growth with n."""
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
 import time
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +50,10 @@ def yardstick() -> ModuleType | None:
     if not path.is_file():
         return None
     spec = importlib.util.spec_from_file_location("chain", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["chain"] = module
+    sys.modules["chain"] = module  # Numba looks for it there
     spec.loader.exec_module(module)
     return module
 
@@ -69,7 +71,7 @@ def yardstick_seconds(chain: ModuleType, n: int, repeats: int = 15) -> float:
 def mujoco_seconds(n: int, repeats: int = 5) -> float | None:
     """Seconds per step of the same chain of hinges in MuJoCo (Euler, no contacts)."""
     try:
-        import mujoco
+        mujoco: Any = importlib.import_module("mujoco")
     except ImportError:
         return None
     spec = mujoco.MjSpec()

@@ -43,6 +43,14 @@ def test_links_in_the_documentation(page):
     assert not missing
 
 
+def test_the_theory_page_names_what_is_there():
+    text = (ROOT / "docs" / "variational.md").read_text(encoding="utf-8")
+    files = [path.as_posix() for path in (ROOT / "src").rglob("*.py")]
+    functions = {name for file in files for name in re.findall(r"^def (\w+)", Path(file).read_text(encoding="utf-8"), re.MULTILINE)}
+    assert not [name for name in re.findall(r"`([\w/]+\.py)`", text) if not any(file.endswith(f"/{name}") for file in files)]
+    assert not set(re.findall(r"`([a-z_]+)`", text)) - functions
+
+
 def test_the_joint_table_is_complete():
     text = (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
     for joint in da.JOINTS:

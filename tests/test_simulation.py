@@ -55,7 +55,7 @@ def test_set_joint_closes_loops():
     before = sim.coordinates(name)[0]
     sim.set_joint(name, before + 0.1)
     assert sim.coordinates(name)[0] == pytest.approx(before + 0.1, abs=1e-9)
-    rows, gaps = sim._engine.violation()
+    rows, _ = sim._engine.violation()
     assert np.abs(rows).max() < 1e-10
 
 

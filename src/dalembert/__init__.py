@@ -9,6 +9,7 @@ from dalembert.errors import (
     SingularBlockError,
     StepFailure,
 )
+from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
 from dalembert.mechanism.joints import (
@@ -22,6 +23,7 @@ from dalembert.mechanism.joints import (
     Floating,
     Free,
     Helical,
+    Joint,
     PinInSlot,
     Planar,
     PlanarFixedOrientation,
@@ -41,3 +43,48 @@ from dalembert.simulation import Simulation
 from dalembert.trajectory import Trajectory
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "JOINTS",
+    "AssemblyError",
+    "Box",
+    "Capsule",
+    "Cartesian",
+    "Composite",
+    "ControlError",
+    "Cylinder",
+    "Cylindrical",
+    "CylindricalFreeOrientation",
+    "DalembertError",
+    "Distance",
+    "Ellipsoid",
+    "Fixed",
+    "FixedOrientation",
+    "Floating",
+    "Free",
+    "Helical",
+    "Implicit",
+    "Joint",
+    "Mechanism",
+    "MissingExtraError",
+    "ModelError",
+    "PinInSlot",
+    "Planar",
+    "PlanarFixedOrientation",
+    "PlanarFreeOrientation",
+    "Prismatic",
+    "Rectangular",
+    "Revolute",
+    "Rod",
+    "RotationAlongAxis",
+    "Simulation",
+    "SingularBlockError",
+    "Slot",
+    "Sphere",
+    "Spherical",
+    "StepFailure",
+    "Trajectory",
+    "Universal",
+    "Variational",
+    "zoo",
+]

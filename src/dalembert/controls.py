@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ControlError, ModelError
@@ -12,8 +14,10 @@ from dalembert.formulations.maximal.engine import Inputs
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
 from dalembert.mechanism.records import Records
 
-#: a coordinate (or several) to follow, or a function of time that gives it
-Target = ArrayLike | Callable[[float], ArrayLike]
+#: coordinates to follow, a function of time that gives them, or a table (times, values)
+Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
+#: largest change of a driven angle within a step, rad
+LARGEST_TURN = 1.5
 
 DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and rad
 
@@ -34,15 +38,26 @@ class InputTables:
         if driven.any():
             self.target = np.repeat(records.joints["target"][None], steps + 1, axis=0)
             for name, target in targets.items():
-                index, free = mechanism[name].index, mechanism[name].type.freedom
-                for k in range(steps + 1):
-                    value = np.atleast_1d(np.asarray(target(time + k * dt) if callable(target) else target, dtype=float))
-                    if value.shape != (free,) or not np.all(np.isfinite(value)):
-                        raise ModelError(f"target of joint {name!r} at t = {time + k * dt:.6g} s must be {free} finite numbers, got {value}")
-                    if k > 0 or callable(target):
-                        self.target[k, index, :free] = value
+                self._follow(mechanism[name], target, time + dt * np.arange(steps + 1))
         else:
             self.target = np.zeros((1, joints, 6))
+
+    def _follow(self, element: JointElement, target: Target, times: np.ndarray) -> None:
+        """Write a joint's targets at the knots, after checking them."""
+        free = element.type.freedom
+        if isinstance(target, Table) and not (target.start <= times[0] + 1e-9 and times[-1] - 1e-9 <= target.end):
+            raise ModelError(
+                f"the table of targets of joint {element.name!r} covers {target.start:g} to {target.end:g} s, "
+                f"the run goes from {times[0]:g} to {times[-1]:g} s"
+            )
+        for k, t in enumerate(times):
+            if k > 0 or callable(target):
+                self.target[k, element.index, :free] = target_coordinates(element, _at(target, t), t)
+        turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
+        jumps = np.abs(np.diff(self.target[:, element.index][:, turning], axis=0))
+        if jumps.size and jumps.max() > LARGEST_TURN:
+            when = times[int(np.argmax(jumps.max(axis=1)))]
+            raise ModelError(f"the target of joint {element.name!r} jumps by {jumps.max():.3g} rad in the step at t = {when:.6g} s, more than a step can follow")
 
     def window(self, first: int, count: int) -> Inputs:
         """Inputs of ``count`` steps from step ``first``."""
@@ -62,6 +77,45 @@ class InputTables:
         for potential in self.mechanism.potentials:
             body = self.records.bodies[potential.body.index]
             self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
+
+
+def _at(target: Any, time: float) -> Any:
+    return target(time) if callable(target) else target
+
+
+class Table:
+    """A smooth function through targets (times, values)."""
+
+    def __init__(self, name: str, times: ArrayLike, values: ArrayLike) -> None:
+        t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+        if t.ndim != 1 or len(t) < 2 or len(v) != len(t) or not (np.all(np.isfinite(t)) and np.all(np.isfinite(v)) and np.all(np.diff(t) > 0.0)):
+            raise ModelError(f"a table of targets of joint {name!r} needs two or more ascending times and as many finite values")
+        self.start, self.end = float(t[0]), float(t[-1])
+        self._spline = CubicSpline(t, v)
+
+    def __call__(self, time: float) -> np.ndarray:
+        return self._spline(min(max(time, self.start), self.end))
+
+
+def read_target(element: JointElement, target: Target, time: float) -> Target:
+    """A checked target: a value, or a function of time."""
+    if isinstance(target, tuple) and len(target) == 2 and np.ndim(target[0]) == 1 and np.size(target[0]) > 1:
+        return Table(element.name, *target)
+    if callable(target):
+        target_coordinates(element, target(time), time)
+        return target
+    return target_coordinates(element, target, time)
+
+
+def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
+    """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
+    numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
+    ball = any(kind == "ball" for kind, _ in element.type.directions)
+    if ball and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
+        numbers = np.concatenate([numbers[:-4], Rotation.from_quat(numbers[-4:], scalar_first=True).as_rotvec()])
+    if numbers.shape != (free,) or not np.all(np.isfinite(numbers)):
+        raise ModelError(f"target of joint {element.name!r} at t = {time:.6g} s must be {free} finite numbers, got {value}")
+    return numbers
 
 
 def potential_wrench(potential: Potential, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:

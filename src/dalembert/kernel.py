@@ -13,11 +13,13 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba import njit
+from numba.core import config as _numba_config
 
+config: Any = _numba_config
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True)
@@ -75,12 +77,12 @@ def source_digest(path: Path) -> str:
 
 def _declare(function: F, options: dict[str, Any]) -> F:
     path = Path(function.__code__.co_filename)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_root() / source_digest(path))
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_root() / source_digest(path))
     try:
-        return njit(**options)(function)
+        return cast(F, njit(**options)(function))
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def kernel(function: F) -> F:
@@ -96,3 +98,13 @@ def inline(function: F) -> F:
 def merged(function: F) -> F:
     """Make ``function`` part of each caller's source: for large functions with one caller, which then compile once."""
     return _declare(function, {**OPTIONS, "inline": "always"})
+
+
+def announce_compilation(path: str) -> None:
+    """Say once, on standard error, that the kernels of a file are not in the cache yet and will be compiled."""
+    if path not in _announced and not (cache_root() / source_digest(Path(path))).exists():
+        print("dalembert: compiling kernels for the first time, about half a minute (cached for later runs)", file=sys.stderr, flush=True)
+    _announced.add(path)
+
+
+_announced: set[str] = set()

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.maximal.series import motion_series, new_motion, pose_series
-from dalembert.formulations.variational import Variational
+from dalembert.formulations.formulation import Formulation
+from dalembert.formulations.maximal.engine import Inputs, Recording
+from dalembert.formulations.maximal.least_norm import least_norm, row_weights
+from dalembert.formulations.maximal.series import force_series, motion_series, new_motion, pose_series
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.trajectory import Trajectory
 
@@ -18,16 +21,16 @@ MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "
 class Reader:
     """Derives series from a recording, on an engine of its own."""
 
-    def __init__(self, mechanism: Mechanism, formulation: Variational, recording: Recording, inputs: Inputs, start: np.ndarray) -> None:
+    def __init__(self, mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray) -> None:
         self.mechanism, self.formulation = mechanism, formulation
         self.recording, self.inputs, self.start = recording, inputs, start
-        self._engine: MaximalEngine | None = None
+        self._engine: Any = None
         self._pose: dict[str, np.ndarray] | None = None
 
     @property
-    def engine(self) -> MaximalEngine:
+    def engine(self) -> Any:
         if self._engine is None:
-            self._engine = self.formulation.engine(self.mechanism)
+            self._engine = self.formulation.reader(self.mechanism)
         self._engine.records.joints["coordinate"] = self.start
         return self._engine
 
@@ -56,7 +59,7 @@ class Reader:
         system, motion = engine.system, new_motion(self.knots, *engine.sizes[:2])
         motion_series(
             engine.records, system.blocks, system.structure.schedule, system.vector, engine.compliance,
-            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion,
+            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion, engine.exact,
         )
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
@@ -64,14 +67,37 @@ class Reader:
             row_force=self.recording.row_force, coupling_force=self.recording.coupling_force,
         )
 
+    def least_norm(self, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Forces, torques and actuation at some knots with the redundant part chosen least in a weighted norm."""
+        self.motion()
+        engine, recording = self.engine, self.recording
+        per_row = row_weights(engine, weights, drive_weight)
+        short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
+        steps = np.minimum(knots, self.knots - 2)
+        wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]))
+        for i in range(len(knots)):
+            engine.records.bodies["x"][:-1], engine.records.bodies["q"][:-1] = short.position[i], short.orientation[i]
+            short.row_force[i], short.coupling_force[i] = least_norm(engine, short.row_force[i], short.coupling_force[i], per_row)
+        joints = engine.sizes[1]
+        force, torque, actuation = (np.zeros((len(knots), joints, n)) for n in (3, 3, 6))
+        force_series(engine.records, short, inputs, engine.base_load, force, torque, actuation)
+        return dict(force=force, torque=torque, actuation=actuation)
+
     def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
-        rate, acceleration = prescribed = np.zeros((2, *coordinate.shape))
+        prescribed = np.zeros((2, *coordinate.shape))
+        rate, acceleration = prescribed[0], prescribed[1]
         driven = self.engine.records.joints["driven"].astype(bool)
         if driven.any() and self.knots > 3:
             dt = self.formulation.dt
             rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
-            acceleration[:, driven] = np.gradient(rate[:, driven], dt, axis=0, edge_order=2)
+            p = coordinate[:, driven]
+            second = acceleration[:, driven]
+            second[1:-1] = (p[2:] - 2.0 * p[1:-1] + p[:-2]) / dt**2
+            second[0] = (2.0 * p[0] - 5.0 * p[1] + 4.0 * p[2] - p[3]) / dt**2
+            second[-1] = (2.0 * p[-1] - 5.0 * p[-2] + 4.0 * p[-3] - p[-4]) / dt**2
+            acceleration[:, driven] = second
         return prescribed
 
 
@@ -83,7 +109,7 @@ def _armature(mechanism: Mechanism) -> np.ndarray | None:
     return armature if armature.any() else None
 
 
-def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
+def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
     """A trajectory over a recording. ``start``: coordinates (joints, 6) at its first knot, to unwrap the rest against."""
     reader = Reader(mechanism, formulation, recording, inputs, start)
     values = dict(
@@ -96,5 +122,5 @@ def read_trajectory(mechanism: Mechanism, formulation: Variational, recording: R
         couplings=tuple(c.name for c in mechanism.couplings),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        armature=_armature(mechanism), model=mechanism, _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)),
+        armature=_armature(mechanism), model=mechanism, _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)), _least_norm=reader.least_norm,
     )

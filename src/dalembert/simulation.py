@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.controls import InputTables, Target, read_control
+from dalembert.controls import InputTables, Target, read_control, read_target
 from dalembert.errors import ModelError
-from dalembert.formulations.maximal.assembly import close_loops, settle_velocities
+from dalembert.formulations.formulation import Formulation
+from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, settle_velocities
 from dalembert.formulations.maximal.engine import Recording, new_recording
+from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
-from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
 from dalembert.reading import read_trajectory
@@ -34,7 +35,7 @@ class Simulation:
     ``set_velocity`` change it. Time, pose and velocities are those of the current knot.
     """
 
-    def __init__(self, mechanism: Mechanism, formulation: Variational) -> None:
+    def __init__(self, mechanism: Mechanism, formulation: Formulation) -> None:
         if not isinstance(mechanism, Mechanism):
             raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
         if not mechanism.bodies:
@@ -99,11 +100,17 @@ class Simulation:
         kinetic += 0.5 * float(np.sum(self._engine.records.joints["armature"] * self._read().rate[0] ** 2))
         return kinetic + self._engine.potential_energy()
 
+    def redundancy(self) -> Redundancy:
+        """Ranks and redundant rows of joints and drives at the current pose (a dense analysis: seconds for 2,000 rows)."""
+        return analyse_redundancy(self._engine)
+
     def _read(self) -> Motion:
-        if self._motion is None:
+        motion = self._motion
+        if motion is None:
             self._engine.set_inputs(*self._last_inputs)
-            self._motion, _ = self._engine.read_knot()
-        return self._motion
+            motion, _ = self._engine.read_knot()
+            self._motion = motion
+        return motion
 
     def _knot_velocity(self) -> np.ndarray:
         return self._read().velocity[0, :-1]
@@ -154,13 +161,33 @@ class Simulation:
             raise
 
     def set_target(self, joint: str, target: Target) -> None:
-        """Target of a position-driven joint from now on: a value, or a function of time (s) that gives one."""
+        """Target of a position-driven joint from now on.
+
+        A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
+        one, or a table (times, values), which is interpolated smoothly and must cover the run.
+        """
         element = self._joint(joint)
         if "position" not in element.type.drive:  # type: ignore[operator]
             raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
-        value = target(self.time) if callable(target) else target
-        self._coordinates_of(joint, value)
-        self._targets[joint] = target
+        self._targets[joint] = read_target(element, target, self.time)
+
+    def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
+
+        Inverse kinematics of the whole mechanism with its drives free: targets taken from the answer are consistent.
+        ``weights``: how much each wish counts (1 by default). The simulation itself stays as it is.
+        """
+        asked = {name: self._coordinates_of(name, value) for name, value in wishes.items()}
+        for name, weight in (weights or {}).items():
+            if name not in asked or not (np.isfinite(weight) and weight > 0.0):
+                raise ModelError(f"the weight of {name!r} must be positive and belong to a wish, got {weight}")
+        engine, before = self._engine, self._engine.state()
+        try:
+            nearest_pose(self.mechanism, engine.records, asked, weights or {})
+            return {j.name: self.coordinates(j.name) for j in self.mechanism.joints}
+        finally:
+            engine.restore(before)
+            engine.refresh()
 
     def _hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
         body = self.mechanism[name]
@@ -213,7 +240,7 @@ class Simulation:
         tree = tree_order(self.mechanism, spanning_tree(self.mechanism, self._rates))
         bodies = self._engine.records.bodies
         matrices = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
-        moving = set(np.flatnonzero(held))
+        moving = {int(i) for i in np.flatnonzero(held)}
         for index, here, there in tree:
             joint = self.mechanism.joints[index]
             if held[there] or not (here in moving or joint.name in self._rates):

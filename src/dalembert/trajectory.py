@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
@@ -69,6 +70,7 @@ class Trajectory:
     armature: np.ndarray | None = None
     #: the mechanism that ran, where it is known: for pictures
     model: Mechanism | None = field(default=None, repr=False)
+    _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -142,6 +144,28 @@ class Trajectory:
             return values[:, 0] if free == 1 else values
 
         return JointSeries(name, of("coordinate"), of("rate"), self._get("force")[:, i], self._get("torque")[:, i], of("actuation"))
+
+    def least_norm(
+        self, weights: Mapping[str, ArrayLike] | None = None, *, drive_weight: float = 1.0, knots: ArrayLike | None = None,
+    ) -> dict[str, JointSeries]:
+        """Joint forces by name with the redundant part least in a weighted norm (Quaternion eq. 32).
+
+        ``weights``: per joint, a number or one per row (1 N and 1 N m weigh alike by default); ``drive_weight``: of all
+        position drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
+        """
+        if self._least_norm is None:
+            raise ModelError("least-norm forces need the mechanism: ask the trajectory that a run returned, not one from a file")
+        chosen = np.arange(len(self)) if knots is None else np.atleast_1d(np.asarray(knots, dtype=int)) % len(self)
+        found = self._least_norm(weights, drive_weight, chosen)
+        result = {}
+        for i, name in enumerate(self.joints):
+            series, free = self.joint(name), self.freedom[i]
+            actuation = found["actuation"][:, i, :free]
+            result[name] = JointSeries(
+                name, series.coordinates[chosen], series.rates[chosen], found["force"][:, i], found["torque"][:, i],
+                actuation[:, 0] if free == 1 else actuation,
+            )
+        return result
 
     def coupling_force(self, name: str) -> np.ndarray:
         """(N,) what a gear exerts along the first joint's coordinate, in N or N m."""

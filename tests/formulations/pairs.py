@@ -44,7 +44,7 @@ def pair(joint: Joint, seed: int = 0, *, grounded: bool = False, gravity=(0.3, -
                        orientation=rng.normal(size=4))
     at = rng.normal(size=3)
     parent = mechanism.world if grounded else "a"
-    apart = (at, at + (0.4, 0.3, -0.2))
+    apart = (at, at + np.array([0.4, 0.3, -0.2]))
     mechanism.joint("joint", joint, parent, "b", at=apart if isinstance(joint, da.Distance) else at, frame=rng.normal(size=4))
     return mechanism
 

@@ -8,6 +8,7 @@ from pairs import TYPES, moved, pair, tangent, with_laws
 import dalembert as da
 from dalembert.formulations import variational_step as kernels
 from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts
+from dalembert.mechanism.rows import aim
 
 JOINTS = pytest.mark.parametrize("joint", TYPES.values(), ids=TYPES.keys())
 
@@ -117,7 +118,7 @@ def unknowns(engine) -> list[np.ndarray]:
 
 
 def residuals(engine, dt: float, h: float) -> np.ndarray:
-    size, fine = kernels.residual(engine.records, dt, h)
+    _, fine = kernels.residual(engine.records, dt, h)
     assert fine
     records = engine.records
     parts = [records.bodies["r"][i] for i in range(engine.sizes[0])]
@@ -152,7 +153,7 @@ def test_newton_matrix(joint, grounded):
 @pytest.mark.parametrize("joint", [j for j in TYPES.values() if j.freedom], ids=[n for n, j in TYPES.items() if j.freedom])
 def test_newton_matrix_of_position_drives(joint):
     sim = moved(with_laws(joint, drive="position"), 12)
-    kernels.aim(sim._engine.records.joints[0])
+    aim(sim._engine.records.joints[0])
     check_newton_matrix(sim)
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations import variational_step
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.variational_step import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST, run_steps
+from dalembert.kernel import announce_compilation
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -38,18 +40,23 @@ class Variational:
         """What runs a mechanism in this formulation."""
         return VariationalEngine(mechanism, self)
 
+    def reader(self, mechanism: Mechanism) -> VariationalEngine:
+        """What reads a recorded run."""
+        return VariationalEngine(mechanism, self)
+
 
 class VariationalEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by the variational integrator."""
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        announce_compilation(variational_step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
 
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
         """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
         options, system = self.options, self.system
-        outcome, done, iterations, size = run_steps(
+        outcome, done, _, size = run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.saved, self.clock, self.base_load,
             recording, inputs, first, count, options.dt, self.compliance, options.tolerance, options.max_iterations, options.max_halvings,
         )

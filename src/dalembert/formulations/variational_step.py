@@ -19,7 +19,6 @@ from math import isfinite, sqrt
 from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
-
 from dalembert.mechanism.records import SLIDE
 from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
@@ -301,7 +300,7 @@ def jacobian(records, blocks, dt, h, compliance):
         for k in range(rows):
             for c in range(rows):
                 S[k, c] = 0.0
-            S[k, k] = compliance
+            S[k, k] = compliance * joint.soft[k]
         grounded = joint.parent == world
         wc = load3(child.w)
         JC = blocks[joint.block_jc].M
@@ -340,7 +339,7 @@ def jacobian(records, blocks, dt, h, compliance):
 @kernel
 def coupling_jacobian(bodies, joints, coupling, blocks, dt, compliance):
     """Blocks of one coupling."""
-    blocks[coupling.diagonal].M[0, 0] = compliance
+    blocks[coupling.diagonal].M[0, 0] = compliance * coupling.soft
     for slot in range(coupling.bodies):
         row = blocks[coupling.block_cb[slot]].M
         for c in range(6):
@@ -364,7 +363,7 @@ def coupling_jacobian(bodies, joints, coupling, blocks, dt, compliance):
 
 @kernel
 def clear_impulses(records):
-    """Start Newton without impulses: what redundant rows then get is least in norm, whatever came before."""
+    """Start Newton without impulses: what redundant rows then get does not depend on what came before."""
     for i in range(records.joints.shape[0]):
         for k in range(6):
             records.joints[i].mu[k] = 0.0
@@ -385,12 +384,12 @@ def load_vector(records, vector, pull):
         if joint.rows > 0:
             b = vector[joint.node].v
             for k in range(joint.locks):
-                b[k] = joint.r[k] + pull * joint.mu[k]
+                b[k] = joint.r[k] + pull * joint.soft[k] * joint.mu[k]
             for k in range(joint.locks, joint.rows):
                 b[k] = joint.r[k]
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
-        vector[coupling.node].v[0] = coupling.r + pull * coupling.mu
+        vector[coupling.node].v[0] = coupling.r + pull * coupling.soft * coupling.mu
 
 
 @kernel

@@ -66,7 +66,7 @@ def load_trajectory(path: Path) -> Trajectory:
 
 
 def _read(file: Any) -> Trajectory:
-    names = {name: tuple(file[name].asstr()[()]) for name in NAMES}
+    names: dict[str, Any] = {name: tuple(file[name].asstr()[()]) for name in NAMES}
     values = {name: dataset[()] for name, dataset in file["series"].items()}
     units = np.split(file["coordinate_units"].asstr()[()], np.cumsum(file["freedom"][()])[:-1]) if names["joints"] else []
     knots = {name: len(values[name]) for name in NEEDED}

@@ -227,7 +227,7 @@ class Mechanism:
         parent: Body | str,
         child: Body | str,
         *,
-        at: ArrayLike = (0.0, 0.0, 0.0),
+        at: ArrayLike | tuple[ArrayLike, ArrayLike] = (0.0, 0.0, 0.0),
         frame: ArrayLike = (1.0, 0.0, 0.0, 0.0),
     ) -> JointElement:
         """Join ``child`` to ``parent`` at a world point of the reference pose (or a pair: one on each body).
@@ -258,8 +258,8 @@ class Mechanism:
         return element
 
     @staticmethod
-    def _points(at: ArrayLike, what: str) -> tuple[np.ndarray, np.ndarray]:
-        array = np.asarray(at, dtype=float)
+    def _points(at: ArrayLike | tuple[ArrayLike, ArrayLike], what: str) -> tuple[np.ndarray, np.ndarray]:
+        array = np.asarray(at, dtype=float)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if array.shape == (2, 3):
             return vector(array[0], 3, f"{what}, at[0]"), vector(array[1], 3, f"{what}, at[1]")
         point = vector(array, 3, f"{what}, at")

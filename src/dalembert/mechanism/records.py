@@ -44,8 +44,9 @@ JOINT = np.dtype(
             rows=0, locks=0, free=0, guards=0, active=0, row_kind=6, row_direction=6)
     + _fields(
         F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3),
-        # gradients of the rows by parent and child at the knot; impulses and residuals
-        Gp=(6, 6), Gc=(6, 6), mu=6, r=6,
+        # gradients of the rows by parent and child at the knot; impulses, residuals, and G M^-1 G^T of
+        # each row, the scale of its compliance
+        Gp=(6, 6), Gc=(6, 6), mu=6, r=6, soft=6,
         # laws along the free directions; coordinates at the knot (unwrapped); prescribed motion of driven directions
         stiffness=6, rest=6, damping=6, input=6, target=6, coordinate=6, rate=6, acceleration=6, pitch=0,
         # inertia reflected along the free directions, left limit of its momentum at the knot, and that momentum put aside
@@ -58,7 +59,7 @@ JOINT = np.dtype(
 
 COUPLING = np.dtype(
     _fields(I, joint=2, direction=2, body=4, slot=4, block_cb=4, block_bc=4, bodies=0, node=0, diagonal=0)
-    + _fields(F, ratio=0, offset=0, mu=0, r=0, G=(4, 6))
+    + _fields(F, ratio=0, offset=0, mu=0, r=0, soft=0, G=(4, 6))
 )
 
 

@@ -73,10 +73,10 @@ def unwrap(angle, previous):
 
 
 @inline
-def entry(E, r, c):
+def entry(E, r, c) -> float:
     """Element of a 9-tuple by run-time indices."""
     rows = ((E[0], E[1], E[2]), (E[3], E[4], E[5]), (E[6], E[7], E[8]))
-    return rows[r][c]
+    return rows[r][c]  # pyright: ignore[reportReturnType]
 
 
 @inline

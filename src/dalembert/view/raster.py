@@ -4,6 +4,7 @@ from __future__ import annotations
 import struct
 import zlib
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def _strips(x: float, y: float, floor: float, spacing: float) -> tuple[np.ndarra
     vertices, faces = [], []
     for k in range(-half, half + 1):
         for along in (0, 1):
-            for start, end in zip(steps[:-1], steps[1:]):
+            for start, end in pairwise(steps):
                 corners = np.zeros((4, 3))
                 corners[:, 2] = floor
                 corners[:, along] = middle[along] + np.array([start, end, end, start])

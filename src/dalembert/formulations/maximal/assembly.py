@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -46,7 +47,7 @@ class Rows:
     owners: list[str] = field(default_factory=list)
     entries: tuple[list[int], list[int], list[float]] = field(default_factory=lambda: ([], [], []))
 
-    def add(self, owner: str, value: float, gradients: list[tuple[int, np.ndarray]]) -> None:
+    def add(self, owner: str, value: float, gradients: list[tuple[Any, np.ndarray]]) -> None:
         row = len(self.values)
         self.values.append(float(value))
         self.owners.append(owner)
@@ -56,13 +57,18 @@ class Rows:
                 self.entries[1].extend(range(6 * body, 6 * body + 6))
                 self.entries[2].extend(gradient)
 
-    def matrix(self) -> sparse.csr_matrix:
+    def matrix(self) -> Any:
         rows, columns, data = self.entries
         return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
 
 
-def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None) -> Rows:
-    """All constraint rows, then the wished directions. Values are open amounts, or G v's right-hand side for ``rates``."""
+def _rows(
+    mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
+) -> Rows:
+    """All constraint rows (without those of position drives, if asked), then the wished directions.
+
+    Values are open amounts, or G v's right-hand side for ``rates``.
+    """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     rows = Rows(len(bodies) - 1)
     aim_all(records)
@@ -72,6 +78,8 @@ def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarra
     for element, joint in zip(mechanism.joints, joints):
         for k in range(int(joint["locks"])):
             direction = int(joint["row_direction"][k])
+            if direction >= 0 and not drives:
+                continue
             rate = joint["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], joint["Gp"][k]), (joint["child"], joint["Gc"][k])])
@@ -85,7 +93,7 @@ def _rows(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarra
         direction_rows(records, element.index, gradients)
         errors = _coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
         for i, error in enumerate(errors):
-            if not joint["driven"][i]:
+            if not (drives and joint["driven"][i]):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
 
@@ -104,14 +112,14 @@ def _coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> 
     return errors
 
 
-def _saddle_solver(weight: sparse.spmatrix, G: sparse.csr_matrix, damping: float):
+def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
     """LU of [[W, G^T], [G, -damping]], damping relative to the scale of G W^-1 G^T."""
     scale = max(float(np.mean(G.multiply(G @ sparse.diags(1.0 / weight.diagonal())).sum(axis=1))), 1e-300)
     corner = -damping * scale * sparse.identity(G.shape[0])
     return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
 
 
-def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> sparse.csr_matrix:
+def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
     blocks = []
     for i, body in enumerate(records.bodies[:-1]):
         block = np.zeros((6, 6))
@@ -204,3 +212,45 @@ def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray
             f"{owner!r} is missed by {miss.max():.3g} (m/s or rad/s)"
         )
     return velocity.reshape(-1, 6)
+
+
+def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
+    """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates.
+
+    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes; returns its root. The records are
+    changed. Raises AssemblyError, with the records as they were, when the passive joints cannot be closed.
+    """
+    bodies = records.bodies
+    before = bodies.copy()
+    mass = _mass_matrix(records)
+    mass = mass / mass.diagonal().mean()
+    per_name = {name: float(weights.get(name, 1.0)) for name in wishes}
+    size, g, e, w, rows = np.inf, np.zeros(0), np.zeros(0), np.zeros(0), Rows(0)
+    for _ in range(300):
+        rows = _rows(mechanism, records, wishes, None, drives=False)
+        matrix, values = rows.matrix(), np.array(rows.values)
+        wished = np.array([i >= len(values) - _wish_count(mechanism, wishes) for i in range(len(values))], dtype=bool)
+        G, g, J, e = matrix[~wished], values[~wished], matrix[wished], values[wished]
+        w = np.array([per_name[rows.owners[i]] for i in np.flatnonzero(wished)])
+        normal = J.T @ sparse.diags(w) @ J + 1e-6 * mass
+        corner = -1e-10 * sparse.identity(G.shape[0])
+        system = splu(sparse.bmat([[normal, G.T], [G, corner]], format="csc"))
+        step = system.solve(np.concatenate([-(J.T @ (w * e)), -g]))[: mass.shape[0]].reshape(-1, 6)
+        size = float(np.abs(step).max(initial=0.0))
+        if size < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
+            return float(np.sqrt(np.sum(w * e * e)))
+        fraction = min(1.0, 0.3 / max(size, 1e-12))
+        bodies["x"][:-1] += fraction * step[:, :3]
+        turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(fraction * step[:, 3:])
+        bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+    opened = np.abs(g)
+    if opened.max(initial=0.0) < 1e-9:
+        return float(np.sqrt(np.sum(w * e * e)))
+    message = _open_loop(mechanism, rows.owners[int(np.argmax(opened))], float(opened.max()), wishes)
+    bodies[:] = before
+    evaluate_knot(records)
+    raise AssemblyError(message)
+
+
+def _wish_count(mechanism: Mechanism, wishes: Mapping[str, np.ndarray]) -> int:
+    return sum(mechanism[name].type.freedom for name in wishes)

@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.formulations.maximal.assembly import direction_rows
 from dalembert.formulations.maximal.knot import evaluate_knot, joint_rates, open_amounts, potential_energy
 from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
-from dalembert.formulations.maximal.system import COMPLIANCE, build_system, has_loops, row_scale
+from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, set_softness
 from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -45,20 +45,30 @@ def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recor
 
 
 class MaximalEngine:
-    """Records, graph and state of one mechanism in maximal coordinates."""
+    """Records, graph and state of one mechanism in maximal coordinates.
+
+    ``exact``: recorded momenta are those at the knots, and recorded forces hold there; otherwise the momenta are left
+    limits, and knot velocities follow by projection.
+    """
+
+    exact = False
 
     def __init__(self, mechanism: Mechanism, dt: float) -> None:
         self.mechanism = mechanism
         self.dt = dt
         self.records = compile_mechanism(mechanism)
-        self.system = build_system(self.records)
+        self.system = self._build()
         self.saved = self.records.bodies.copy()
         self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
         self.clock = np.zeros(3)
         self.outcome = (0, 0.0)
         self._mark_active()
         evaluate_knot(self.records)
-        self.compliance = COMPLIANCE * row_scale(self.records) if has_loops(self.records) else 0.0
+        set_softness(self.records)
+        self.compliance = COMPLIANCE if has_loops(self.records) else 0.0
+
+    def _build(self) -> System:
+        return build_system(self.records)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -118,7 +128,7 @@ class MaximalEngine:
         prescribed = np.stack([records.joints["rate"], records.joints["acceleration"]])[:, None]
         motion_series(
             records, system.blocks, system.structure.schedule, system.vector, self.compliance, recording, nothing,
-            self.base_load, prescribed, motion,
+            self.base_load, prescribed, motion, self.exact,
         )
         return motion, recording
 

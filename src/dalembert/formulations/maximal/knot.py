@@ -21,7 +21,6 @@ from dalembert.mechanism.records import (
     SECOND,
     SLIDE,
     TRANSLATION,
-
 )
 from dalembert.mechanism.rows import (
     aim,
@@ -47,7 +46,6 @@ from dalembert.spatial.tuples import (
     mat_t_vec,
     mat_vec,
     neg3,
-
     scale3,
     store9,
     sub3,
@@ -255,7 +253,7 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
             for c in range(joint.rows):
                 S[k, c] = 0.0
             weight = 1.0
-            S[k, k] = compliance
+            S[k, k] = compliance * joint.soft[k]
             if joint.row_kind[k] == COMPLIANT:
                 S[k, k] = 1.0
                 weight = lag * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
@@ -268,7 +266,7 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
                     blocks[joint.block_cj].M[c, k] = -joint.Gc[k, c]
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
-        blocks[coupling.diagonal].M[0, 0] = compliance
+        blocks[coupling.diagonal].M[0, 0] = compliance * coupling.soft
         for slot in range(coupling.bodies):
             for c in range(6):
                 blocks[coupling.block_cb[slot]].M[0, c] = coupling.G[slot, c]
@@ -280,7 +278,8 @@ def knot_matrix(records, blocks, schedule, compliance, lag):
 def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, lag):
     """Right-hand side of the knot system minus its product with (velocity, impulse), compliance left out.
 
-    ``wanted``: (n, 6) momenta; rows ask for G v = the prescribed rate. Returns the largest row residual.
+    ``wanted``: (n, 6) momenta; a row asks for the rate in ``joint.r``, a coupling for that in ``coupling.r``. Returns the
+    largest row residual.
     """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = bodies.shape[0] - 1
@@ -309,7 +308,7 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
             if joint.row_kind[k] == COMPLIANT:
                 r[k] = joint.spin[direction] - impulse[i, k] - (lag * joint.damping[direction] + joint.armature[direction]) * flow
             else:
-                r[k] = (joint.rate[direction] if direction >= 0 else 0.0) - flow
+                r[k] = joint.r[k] - flow
                 worst = max(worst, abs(r[k]))
     for i in range(couplings.shape[0]):
         coupling = couplings[i]
@@ -318,8 +317,8 @@ def knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, 
             for c in range(6):
                 flow += coupling.G[slot, c] * velocity[coupling.body[slot], c]
                 vector[bodies[coupling.body[slot]].node].v[c] += coupling.G[slot, c] * coupling_impulse[i]
-        vector[coupling.node].v[0] = -flow
-        worst = max(worst, abs(flow))
+        vector[coupling.node].v[0] = coupling.r - flow
+        worst = max(worst, abs(coupling.r - flow))
     return worst
 
 
@@ -356,9 +355,8 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
     for _ in range(20):
         before = worst
         worst = knot_residual(records, vector, wanted, velocity, impulse, coupling_impulse, lag)
-        if not worst > tolerance or worst > 0.5 * before:
-            if before < np.inf:
-                return worst
+        if before < np.inf and (not worst > tolerance or worst > 0.5 * before):
+            return worst
         solve(blocks, schedule, vector)
         add_solution(records, vector, velocity, impulse, coupling_impulse)
     return worst
@@ -425,11 +423,11 @@ def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse,
             for k in range(joints[i].rows):
                 r = vector[joints[i].node].v
                 impulse[i, k] += r[k]
-                r[k] *= compliance if joints[i].row_kind[k] != COMPLIANT else 0.0
+                r[k] *= compliance * joints[i].soft[k] if joints[i].row_kind[k] != COMPLIANT else 0.0
         for i in range(couplings.shape[0]):
             r = vector[couplings[i].node].v
             coupling_impulse[i] += r[0]
-            r[0] *= compliance
+            r[0] *= compliance * couplings[i].soft
     return True
 
 

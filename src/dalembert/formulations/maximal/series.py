@@ -15,6 +15,7 @@ from dalembert.formulations.maximal.knot import (
     open_amounts,
     potential_energy,
     project,
+    put6,
 )
 from dalembert.kernel import inline, kernel
 from dalembert.mechanism.records import BALL
@@ -69,12 +70,13 @@ def pose_series(records, recording, inputs, base_load, coordinate, violation, co
 
 
 @kernel
-def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion):
+def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion, exact):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
 
     A knot's momentum is its left limit plus the half kick of the interval before, projected on the joints. Knots that
     no kick was recorded for, a start and the end, get their row forces from an acceleration-level solve.
-    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions. ``exact``: momenta and forces were
+    recorded for the knots themselves, except for the forces of a start.
     """
     bodies, joints = records.bodies, records.joints
     velocity = motion.velocity
@@ -88,18 +90,39 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
             for k in range(6):
                 joints[i].rate[k] = prescribed[0, knot, i, k]
                 joints[i].acceleration[k] = prescribed[1, knot, i, k]
+            for k in range(joints[i].rows):
+                direction = joints[i].row_direction[k]
+                joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
+        for i in range(records.couplings.shape[0]):
+            records.couplings[i].r = 0.0
         half = 0.5 * recording.step_before[knot]
         for i in range(bodies.shape[0] - 1):
             for c in range(6):
                 wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
-        project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
+        if exact:
+            for i in range(bodies.shape[0] - 1):
+                momentum = recording.momentum[knot, i]
+                linear = scale3(1.0 / bodies[i].mass, load3(momentum))
+                put6(velocity[knot, i], linear, mat_vec(load9(bodies[i].inertia_inverse), load3(momentum[3:])))
+        else:
+            project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
         joint_rates(records, velocity[knot], motion.rate[knot])
-        if knot == count - 1 or recording.step_before[knot] == 0.0:
+        unknown = recording.substeps[knot] == 0 if exact else knot == count - 1 or recording.step_before[knot] == 0.0
+        if unknown:
             accelerate(
                 records, blocks, schedule, vector, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot]
             )
         for i in range(joints.shape[0]):
             transmit(bodies, joints[i], recording.row_force[knot, i], motion.force[knot, i], motion.torque[knot, i], motion.actuation[knot, i])
+
+
+@kernel
+def force_series(records, recording, inputs, base_load, force, torque, actuation):
+    """What the joints transmit at recorded knots, from the recorded forces of their rows."""
+    for knot in range(force.shape[0]):
+        recall(records, recording, inputs, base_load, knot)
+        for i in range(records.joints.shape[0]):
+            transmit(records.bodies, records.joints[i], recording.row_force[knot, i], force[knot, i], torque[knot, i], actuation[knot, i])
 
 
 @kernel

@@ -8,26 +8,33 @@ import numpy as np
 from dalembert.linalg import Structure, analyse
 from dalembert.mechanism.records import Records
 
-#: compliance of the proximal method, relative to ``row_scale``
+#: compliance of the proximal method, relative to each row's own scale
 COMPLIANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class System:
-    """Records with their graph, its factor's blocks and a vector of unknowns."""
+    """Records with their graph, its factor's blocks, a vector of unknowns, and where blocks between bodies lie (joints, 2)."""
 
     records: Records
     structure: Structure
     blocks: np.ndarray
     vector: np.ndarray
+    edges: np.ndarray
 
 
-def build_system(records: Records) -> System:
-    """Number the nodes, analyse the graph and tell every record where its blocks are."""
+def build_system(records: Records, body_size: int = 6, couple_bodies: bool = False) -> System:
+    """Number the nodes, analyse the graph and tell every record where its blocks are.
+
+    ``couple_bodies``: joined bodies also meet directly, through the change of the joint's forces with the pose.
+    """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = len(bodies) - 1
     bodies["node"][:world] = np.arange(world)
-    sizes, constraint, edges = [6] * world, [False] * world, []
+    sizes, constraint, edges = [body_size] * world, [False] * world, []
+    pairs = [(int(j["parent"]), int(j["child"])) for j in joints]
+    if couple_bodies:
+        edges += [pair for pair in pairs if world not in pair]
     for joint in joints:
         if joint["rows"] > 0:
             joint["node"] = len(sizes)
@@ -59,7 +66,12 @@ def build_system(records: Records) -> System:
         for slot in range(int(coupling["bodies"])):
             coupling["block_cb"][slot] = structure.block(node, int(coupling["body"][slot]))
             coupling["block_bc"][slot] = structure.block(int(coupling["body"][slot]), node)
-    return System(records, structure, structure.new_blocks(), structure.new_vector())
+    between = np.full((len(joints), 2), -1)
+    if couple_bodies:
+        for i, (a, b) in enumerate(pairs):
+            if world not in (a, b):
+                between[i] = structure.block(a, b), structure.block(b, a)
+    return System(records, structure, structure.new_blocks(), structure.new_vector(), between)
 
 
 def has_loops(records: Records) -> bool:
@@ -84,15 +96,18 @@ def has_loops(records: Records) -> bool:
     return False
 
 
-def row_scale(records: Records) -> float:
-    """The geometric mean of G M^-1 G^T over the rows: the scale of their compliance. Needs the rows' gradients.
+def set_softness(records: Records) -> None:
+    """Give every row the scale of its compliance: G M^-1 G^T, the inverse of the inertia that it feels.
 
-    One number for all rows, so that the impulses of redundant rows come out least in norm.
+    Needs the rows' gradients. A mechanism may hold grams and tonnes: one scale for all rows would not do.
     """
-    bodies, joints = records.bodies, records.joints
+    bodies, joints, couplings = records.bodies, records.joints, records.couplings
     inverse = np.zeros((len(bodies), 6, 6))
     inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]
     inverse[:-1, 3:, 3:] = bodies["inertia_inverse"][:-1].reshape(-1, 3, 3)
-    held = np.arange(6) < joints["locks"][:, None]
-    scales = sum(np.einsum("jkc,jcd,jkd->jk", joints[G], inverse[joints[end]], joints[G]) for G, end in (("Gp", "parent"), ("Gc", "child")))
-    return float(np.exp(np.mean(np.log(np.asarray(scales)[held])))) if held.any() else 1.0
+    for G, end in (("Gp", "parent"), ("Gc", "child")):
+        joints["soft"] += np.einsum("jkc,jcd,jkd->jk", joints[G], inverse[joints[end]], joints[G])
+    joints["soft"][np.arange(6) >= joints["locks"][:, None]] = 1.0
+    for coupling in couplings:
+        slots = range(int(coupling["bodies"]))
+        coupling["soft"] = sum(coupling["G"][s] @ inverse[coupling["body"][s]] @ coupling["G"][s] for s in slots)

@@ -1,0 +1,274 @@
+"""The implicit formulation: maximal coordinates with additive quaternions, BDF and DIRK methods (Quaternion)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
+from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
+from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.maximal.redundancy import analyse_redundancy
+from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.system import System, build_system
+from dalembert.kernel import announce_compilation
+from dalembert.linalg import analyse
+from dalembert.mechanism.mechanism import Mechanism
+
+
+class Tableau(NamedTuple):
+    """Coefficients of a diagonally implicit Runge-Kutta method. Adding a method is adding a table."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    stiffly_accurate: bool
+
+
+def _tableau(a: list[list[float]], b: list[float]) -> Tableau:
+    matrix, weights = np.array(a), np.array(b)
+    return Tableau(matrix, weights, matrix.sum(axis=1), bool(np.allclose(matrix[-1], weights)))
+
+
+_G = 1.0 - np.sqrt(0.5)
+#: Quaternion, Appendix A. The second row of the stiffly accurate method is sqrt(2)/2, 1 - sqrt(2)/2 (as printed it does not sum to 1).
+TABLEAUS = {
+    "sdirk2": _tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G]),
+    "pareschi_russo": _tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5]),
+}
+MULTISTEP = {"bdf1": 1, "bdf2": 2}
+METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+
+BODY = 7  # unknowns of a body: v and q'
+#: how many times the work of a factorisation exact Newton may cost
+EXACT_NEWTON = 6.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implicit:
+    """Implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2", "pareschi_russo", or the
+    baseline "semi_implicit" with the Baumgarte factor ``stabilization`` (0 to 1; eq. 49).
+
+    BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
+    ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
+    2**max_halvings steps before ``StepFailure``.
+    ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
+    after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
+    position drives weigh against those of joints when the kinematic solver shares out redundant ones.
+    """
+
+    dt: float
+    method: str = "bdf2"
+    tolerance: float = 1e-10
+    max_iterations: int = 40
+    max_halvings: int = 6
+    stabilization: float = 0.2
+    solver: str = "auto"
+    drive_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
+        if not 0.0 <= self.stabilization <= 1.0:
+            raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
+        if self.solver not in ("auto", "general", "kinematic"):
+            raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
+        if self.solver == "kinematic" and self.method not in MULTISTEP:
+            raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
+        if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
+            raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
+        if self.method not in METHODS:
+            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
+        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
+            if getattr(self, name) < least:
+                raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
+
+    def engine(self, mechanism: Mechanism) -> MaximalEngine:
+        """What runs a mechanism in this formulation."""
+        for joint in mechanism.joints:
+            if any(inertia > 0.0 for inertia in joint.type.armature):  # type: ignore[union-attr]
+                raise ModelError(f"Implicit has no armature yet, and joint {joint.name!r} has {joint.type.armature}; use Variational, or set it to zero")
+        if self.method == "semi_implicit":
+            return SemiImplicitEngine(mechanism, self)
+        driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
+        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
+            engine = KinematicEngine(mechanism, self)
+            if engine.applies:
+                return engine
+            if self.solver == "kinematic":
+                raise ModelError(
+                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears; "
+                    f"{engine.freedom} velocities are free. Use solver='general'."
+                )
+        return ImplicitEngine(mechanism, self)
+
+    def reader(self, mechanism: Mechanism) -> MaximalEngine:
+        """What reads a recorded run."""
+        return KnotReader(mechanism, self.dt)
+
+
+class KnotReader(MaximalEngine):
+    """Reads knots whose velocities and forces are those of the steps themselves."""
+
+    exact = True
+
+
+class ImplicitEngine(MaximalEngine):
+    """A mechanism's records, graph and state, stepped by BDF or DIRK methods."""
+
+    exact = True
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        announce_compilation(implicit_step.__file__)
+        super().__init__(mechanism, options.dt)
+        self.options = options
+        bodies, joints, couplings = self.sizes
+        self.stages = np.zeros(bodies, STAGE)
+        self.saved_stages = self.stages.copy()
+        self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
+        self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
+        self.scratch = np.zeros((13, 12))
+        self._reader = KnotReader(mechanism, options.dt)
+
+    def _build(self) -> System:
+        """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
+
+        Without them the change of a joint's force with the pose of the other body is left to the iteration.
+        """
+        work = build_system(self.records, BODY).structure.work
+        exact = build_system(self.records, BODY, couple_bodies=True)
+        return exact if exact.structure.work < EXACT_NEWTON * work else build_system(self.records, BODY)
+
+    def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
+        super().start(position, orientation, velocity)
+        stages, half = self.stages, 0.5 * velocity[:, 3:]
+        stages["x0"], stages["q0"], stages["v0"] = position, orientation, velocity[:, :3]
+        w, u = orientation[:, :1], orientation[:, 1:]
+        stages["w0"][:, 0] = -np.sum(u * half, axis=1)
+        stages["w0"][:, 1:] = w * half + np.cross(u, half)
+
+    def state(self) -> tuple[np.ndarray, ...]:
+        return *super().state(), self.stages.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        super().restore(state[:-1])
+        self.stages[:] = state[-1]
+
+    def read_knot(self) -> tuple[Motion, Recording]:
+        reader = self._reader
+        reader.records.bodies[["x", "q", "p", "l", "force", "torque"]] = self.records.bodies[["x", "q", "p", "l", "force", "torque"]]
+        for name in ("coordinate", "input", "target", "rate", "acceleration"):
+            reader.records.joints[name] = self.records.joints[name]
+        reader.clock[:] = self.clock
+        return reader.read_knot()
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+        options, system = self.options, self.system
+        multistep = MULTISTEP.get(options.method, 0)
+        tableau = TABLEAUS["sdirk2" if multistep else options.method]
+        outcome, done, size = run_steps(
+            self.records, self.stages, system.edges, system.blocks, system.structure.schedule, system.vector, self.impulse,
+            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.saved_stages, self.clock,
+            self.base_load, recording, inputs, tableau, multistep, first, count, options.dt, self.compliance,
+            options.tolerance, options.max_iterations, options.max_halvings,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    @property
+    def solved(self) -> bool:
+        return self.outcome[0] == SOLVED
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
+        self.records.joints["r"] = self.row_residual
+        return StepFailure(
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
+            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
+            "Use a smaller dt, or check the model and its targets there."
+        )
+
+
+class KinematicEngine(ImplicitEngine):
+    """A fully constrained mechanism: poses from the drives, then velocities, then forces."""
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        super().__init__(mechanism, options)
+        self.freedom = analyse_redundancy(self).freedom
+        world, joints = self.sizes[0], self.records.joints
+        pairs = [(int(j["parent"]), int(j["child"])) for j in joints]
+        edges = np.array([p for p in pairs if world not in p], dtype=np.int64).reshape(-1, 2)
+        self.graph = analyse([6] * world, edges)
+        self.between = np.array([[-1, -1] if world in (a, b) else [self.graph.block(a, b), self.graph.block(b, a)] for a, b in pairs])
+        self.graph_blocks, self.graph_vector = self.graph.new_blocks(), self.graph.new_vector()
+        self.ones = np.ones((len(joints), 6))
+        self.weights = np.where(joints["row_direction"] >= 0, options.drive_weight, 1.0)
+
+    @property
+    def applies(self) -> bool:
+        """True when the drives determine the pose."""
+        return self.freedom == 0 and not self.mechanism.couplings
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        options = self.options
+        outcome, done, size = kinematic_step.run_steps(
+            self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
+            self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
+            self.base_load, recording, inputs, MULTISTEP[options.method], bool(np.all(self.weights == 1.0)),
+            first, count, options.dt, options.tolerance, options.max_iterations,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for targets that no pose can meet."""
+        worst = [
+            (float(np.max(np.abs(self.row_residual[e.index, : int(j["locks"])]), initial=0.0)), e.name)
+            for e, j in zip(self.mechanism.joints, self.records.joints)
+        ]
+        drives = [e.name for e in self.mechanism.joints if "position" in e.type.drive]  # type: ignore[operator]
+        opened = ", ".join(f"{name!r} by {size:.2g}" for size, name in sorted(worst, reverse=True)[:4])
+        return StepFailure(
+            f"no pose of {self.mechanism.name!r} meets the targets of its drives in the step at t = {time:.6g} s: open are {opened} "
+            f"(m or rad). The drives are {', '.join(drives[:12])}{' ...' if len(drives) > 12 else ''}; give targets that agree "
+            "(Simulation.solve_pose finds some), or smaller steps."
+        )
+
+
+class SemiImplicitEngine(MaximalEngine):
+    """The same mechanism stepped by semi-implicit Euler."""
+
+    exact = True
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        announce_compilation(semi_implicit_step.__file__)
+        super().__init__(mechanism, options.dt)
+        self.options = options
+        bodies, joints, couplings = self.sizes
+        self.scratch = (
+            np.zeros((bodies, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6)), np.zeros(couplings),
+        )
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+        system = self.system
+        done, size = semi_implicit_step.run_steps(
+            self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load, recording, inputs,
+            first, count, self.options.dt, self.options.stabilization, self.compliance, *self.scratch,
+        )
+        self.outcome = (SOLVED if done == count else SINGULAR, float(size))
+        return int(done)
+
+    def failure(self, time: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        return StepFailure(
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no velocities that satisfy its joints and drives "
+            f"(residual {self.outcome[1]:.3g} m/s). Use a smaller dt, or check the targets there."
+        )

@@ -1,0 +1,257 @@
+"""The implicit formulation: orders, closed constraints, agreement with the variational one, drives, redundancy."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert import zoo
+from dalembert.trajectory import rotate
+
+
+def final(make, formulation, duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    trajectory = da.Simulation(make(), formulation).run(duration)
+    pose = np.concatenate([trajectory.position[-1].ravel(), trajectory.orientation[-1].ravel()])
+    velocity = np.concatenate([trajectory.velocity[-1].ravel(), trajectory.angular_velocity[-1].ravel()])
+    return pose, velocity, np.concatenate([trajectory.joint(j).force[-1] for j in trajectory.joints[:3]])
+
+
+EXPECTED = {"bdf1": (1, 1, 1), "bdf2": (2, 2, 2), "sdirk2": (1, 1, None), "pareschi_russo": (2, 1, None)}
+
+
+@pytest.mark.parametrize("method", EXPECTED)
+@pytest.mark.parametrize(("make", "dt", "duration"), [(zoo.heavy_top, 5e-5, 0.02), (zoo.andrews_squeezer, 2e-5, 0.01)], ids=["heavy top", "Andrews"])
+def test_orders_on_index_three(method, make, dt, duration):
+    """Positions, velocities and multipliers; the multipliers of the Runge-Kutta methods do not converge."""
+    exact = final(make, da.Variational(dt=dt / 64, tolerance=1e-12), duration)
+    errors = np.array([
+        [np.abs(a - b).max() for a, b in zip(final(make, da.Implicit(dt=dt / k, method=method, tolerance=1e-11), duration), exact)] for k in (1, 2, 4)
+    ])
+    orders = np.log2(errors[:-1] / errors[1:])[-1]
+    for measured, expected in zip(orders, EXPECTED[method]):
+        if expected is not None:
+            assert abs(measured - expected) < 0.25, orders
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.01, 1e-3, 1e-5])
+@pytest.mark.parametrize("method", ["bdf1", "bdf2", "sdirk2"])
+def test_rows_hold_whatever_the_step(method, dt):
+    for make in (zoo.double_four_bar, zoo.bricard, zoo.spinning_top):
+        trajectory = da.Simulation(make(), da.Implicit(dt=dt, method=method)).run(20 * dt)
+        assert trajectory.constraint_violation().max() < 1e-10
+
+
+LOOPS = ["double_pendulum", "three_link_loop", "double_four_bar", "slider_crank", "bricard", "spinning_top", "conical_pendulum", "damped_oscillator"]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_both_formulations_tend_to_the_same_motion(name):
+    make, apart = getattr(zoo, name), []
+    for dt in (0.002, 0.001):
+        a = da.Simulation(make(), da.Implicit(dt=dt)).run(0.5).position[-1]
+        b = da.Simulation(make(), da.Variational(dt=dt)).run(0.5).position[-1]
+        apart.append(np.abs(a - b).max())
+    assert apart[1] < max(apart[0] / 3.3, 1e-9), apart
+
+
+def test_double_four_bar_passes_its_singular_poses_on_its_branch():
+    trajectory = da.Simulation(zoo.double_four_bar(), da.Implicit(dt=1e-3)).run(4.0)
+    cranks = [trajectory.joint(j).coordinates[-1] for j in trajectory.joints if j.startswith(("crank", "ground", "pivot"))]
+    assert np.ptp(cranks) < 1e-3 if cranks else True
+    exact = -12.6842595935139719
+    angle = trajectory.joint(trajectory.joints[0]).coordinates[-1]
+    assert abs(abs(angle) - abs(exact)) < 2e-2
+
+
+def test_hoberman_sphere():
+    trajectory = da.Simulation(zoo.hoberman_sphere(opening=1.1, spin=3.0), da.Implicit(dt=0.004)).run(0.4)
+    exact = zoo.hoberman_exact(trajectory.time, opening=1.1, spin=3.0)
+    assert np.abs(zoo.hoberman_opening(trajectory.position) - exact).max() < 1e-4
+    assert trajectory.constraint_violation().max() < 1e-10
+
+
+def test_ranking_of_the_methods_on_the_t_handle():
+    """Quaternion figure 4: energy is kept best by Pareschi-Russo and BDF2, then SDIRK2, then BDF1."""
+    lost = {}
+    for method in ("bdf1", "sdirk2", "bdf2", "pareschi_russo"):
+        energy = da.Simulation(zoo.t_handle(), da.Implicit(dt=1e-3, method=method)).run(2.0).energy().total
+        lost[method] = np.abs(energy - energy[0]).max() / energy[0]
+    assert lost["bdf1"] > 2 * lost["sdirk2"] > 100 * lost["bdf2"]
+    assert lost["sdirk2"] > 100 * lost["pareschi_russo"]
+
+
+def test_semi_implicit_baseline_leaves_joints_open():
+    """Quaternion figure 5."""
+    baseline = da.Simulation(zoo.spinning_top(), da.Implicit(dt=1e-3, method="semi_implicit")).run(1.0)
+    ours = da.Simulation(zoo.spinning_top(), da.Implicit(dt=1e-3)).run(1.0)
+    assert 1e-7 < baseline.constraint_violation().max() < 1e-2
+    assert ours.constraint_violation().max() < 1e-12
+
+
+def driven_slider() -> da.Mechanism:
+    mechanism = da.Mechanism("driven slider")
+    mechanism.body("crank", da.Rod(length=0.3, mass=1.0, radius=0.02, axis="x"), position=(0.15, 0, 0))
+    mechanism.body("rod", da.Rod(length=0.5, mass=1.0, radius=0.02, axis="x"), position=(0.55, 0, 0))
+    mechanism.joint("motor", da.Revolute(axis="y", drive="position"), mechanism.world, "crank")
+    mechanism.joint("pin", da.Revolute(axis="y"), "crank", "rod", at=(0.3, 0, 0))
+    mechanism.joint("slide", da.PinInSlot(slot="x", axis="y"), mechanism.world, "rod", at=(0.8, 0, 0))
+    return mechanism
+
+
+def test_kinematic_and_general_solver_agree():
+    runs = []
+    for solver in ("kinematic", "general"):
+        sim = da.Simulation(driven_slider(), da.Implicit(dt=0.005, solver=solver))
+        sim.set_target("motor", lambda t: 3.0 * t * t)
+        runs.append(sim.run(1.0))
+    a, b = runs
+    np.testing.assert_allclose(a.position, b.position, atol=1e-10)
+    # the general solver starts with a Runge-Kutta step, the kinematic one with BDF1: forces agree after the start
+    np.testing.assert_allclose(a.joint("motor").actuation[20:], b.joint("motor").actuation[20:], atol=1e-3)
+    assert a.constraint_violation().max() < 1e-11
+
+
+def test_the_kinematic_solver_is_chosen_where_it_applies():
+    driven = da.Simulation(driven_slider(), da.Implicit(dt=0.01))
+    assert type(driven._engine).__name__ == "KinematicEngine"
+    free = da.Simulation(zoo.double_pendulum(), da.Implicit(dt=0.01))
+    assert type(free._engine).__name__ == "ImplicitEngine"
+    with pytest.raises(da.ModelError, match="2 velocities are free"):
+        da.Simulation(zoo.double_pendulum(), da.Implicit(dt=0.01, solver="kinematic"))
+
+
+def two_motors() -> da.Mechanism:
+    """A parallelogram with both cranks driven: one drive too many."""
+    mechanism = da.Mechanism("two motors")
+    for name, x in (("left", 0.0), ("right", 1.0)):
+        mechanism.body(name, da.Rod(length=0.5, mass=1.0, radius=0.02, axis="z"), position=(x, 0, 0.25))
+        mechanism.joint(f"{name} motor", da.Revolute(axis="y", drive="position"), mechanism.world, name, at=(x, 0, 0))
+    mechanism.body("bar", da.Rod(length=1.0, mass=1.0, radius=0.02, axis="x"), position=(0.5, 0, 0.5))
+    for name, x in (("left", 0.0), ("right", 1.0)):
+        mechanism.joint(f"{name} pin", da.Revolute(axis="y"), name, "bar", at=(x, 0, 0.5))
+    return mechanism
+
+
+def test_overactuation():
+    sim = da.Simulation(two_motors(), da.Implicit(dt=0.01))
+    found = sim.redundancy()
+    assert (found.rows, found.rank, found.driven_rows, found.driven_rank, found.freedom) == (20, 17, 2, 1, 0)
+    for side in ("left", "right"):
+        sim.set_target(f"{side} motor", lambda t: 0.5 * t * t)
+    trajectory = sim.run(0.5)
+    assert trajectory.constraint_violation().max() < 1e-11
+    shared = trajectory.least_norm(drive_weight=1.0, knots=[20])
+    one_sided = trajectory.least_norm({"right motor": [1.0] * 5 + [1e6]}, knots=[20])
+    left, right = (shared[f"{s} motor"].actuation[0] for s in ("left", "right"))
+    total = one_sided["left motor"].actuation[0]
+    assert abs(one_sided["right motor"].actuation[0]) < 1e-3 * abs(total)
+    # whatever the shares, the work is the same: both cranks turn alike
+    assert left + right == pytest.approx(total + one_sided["right motor"].actuation[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["kinematic", "general"])
+def test_targets_that_disagree_name_the_drives(solver):
+    sim = da.Simulation(two_motors(), da.Implicit(dt=0.01, solver=solver, max_halvings=1))
+    sim.set_target("left motor", lambda t: 0.3 * t)
+    sim.set_target("right motor", lambda t: -0.2 * t)
+    before = sim.position
+    with pytest.raises(da.StepFailure, match="motor"):
+        sim.run(0.5)
+    assert np.abs(sim.position - before).max() < 0.2
+
+
+def test_solve_pose_finds_targets_that_agree():
+    sim = da.Simulation(two_motors(), da.Implicit(dt=0.01))
+    pose = sim.solve_pose({"left motor": 0.3, "right motor": 0.5})
+    assert pose["left motor"][0] == pytest.approx(pose["right motor"][0], abs=1e-9)
+    assert pose["left motor"][0] == pytest.approx(0.4, abs=1e-4)
+    favoured = sim.solve_pose({"left motor": 0.3, "right motor": 0.5}, weights={"right motor": 1e4})
+    assert favoured["left motor"][0] == pytest.approx(0.5, abs=1e-3)
+    np.testing.assert_allclose(sim.coordinates("left motor"), [0.0], atol=1e-12)
+    with pytest.raises(da.ModelError, match="positive"):
+        sim.solve_pose({"left motor": 0.3}, weights={"left motor": 0.0})
+
+
+def test_door_reactions_are_least_in_norm():
+    """The numbers of the reference problem with redundant reactions: 1 N weighs as 1 N m."""
+    for formulation in (da.Variational(dt=1e-3), da.Implicit(dt=1e-3)):
+        forces = da.Simulation(zoo.door(), formulation).run(0.01).least_norm(knots=[5])
+        np.testing.assert_allclose(forces["lower"].force[0], [31.7844, 0, 147.15], atol=1e-6)
+        np.testing.assert_allclose(forces["upper"].force[0], [-31.7844, 0, 147.15], atol=1e-6)
+        np.testing.assert_allclose(forces["upper"].torque[0], [0, -42.3792, 0], atol=1e-6)
+        forces = da.Simulation(zoo.door("spherical"), formulation).run(0.01).least_norm(knots=[5])
+        np.testing.assert_allclose(forces["lower"].force[0], [88.29, 0, 147.15], atol=1e-6)
+
+
+def test_weights_must_be_positive():
+    trajectory = da.Simulation(zoo.door(), da.Variational(dt=0.01)).run(0.02)
+    with pytest.raises(da.ModelError, match="lower"):
+        trajectory.least_norm({"lower": 0.0})
+    with pytest.raises(da.ModelError, match="nobody"):
+        trajectory.least_norm({"nobody": 1.0})
+
+
+def test_a_table_on_four_legs():
+    """Reference problem: N_i = W/4 (1 + x x_i / a^2 + y y_i / b^2)."""
+    a, b, weight = 0.6, 0.4, 100.0
+    for x, y in ((0.0, 0.0), (0.2, 0.1), (0.5, 0.35)):
+        mechanism = da.Mechanism("table", gravity=(0, 0, -10.0))
+        mechanism.body("top", da.Box(size=(0.2, 0.2, 0.02), mass=weight / 10.0), position=(x, y, 0))
+        legs = [(sx * a, sy * b) for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
+        for i, (lx, ly) in enumerate(legs):
+            mechanism.joint(f"leg {i}", da.PlanarFreeOrientation(normal="z"), mechanism.world, "top", at=(lx, ly, 0))
+        forces = da.Simulation(mechanism, da.Implicit(dt=0.01)).run(0.05).least_norm(knots=[3])
+        for i, (lx, ly) in enumerate(legs):
+            expected = weight / 4 * (1 + x * lx / a**2 + y * ly / b**2)
+            assert forces[f"leg {i}"].force[0, 2] == pytest.approx(expected, abs=1e-6)
+
+
+def test_targets_from_tables_and_quaternions():
+    mechanism = da.Mechanism("head", gravity=(0, 0, 0))
+    mechanism.body("head", da.Ellipsoid(semi_axes=(0.1, 0.12, 0.15), mass=3.0))
+    mechanism.joint("neck", da.Spherical(drive="position"), mechanism.world, "head", at=(0, 0, -0.1))
+    sim = da.Simulation(mechanism, da.Implicit(dt=0.01))
+    angle = lambda t: 0.3 * t * t  # noqa: E731
+    sim.set_target("neck", lambda t: (np.cos(angle(t) / 2), 0.0, np.sin(angle(t) / 2), 0.0))
+    assert sim.run(1.0).joint("neck").coordinates[-1] == pytest.approx([0, 0.3, 0], abs=1e-9)
+    times = np.linspace(0.0, 3.0, 61)
+    other = da.Simulation(mechanism, da.Implicit(dt=0.01))
+    other.set_target("neck", (times, np.outer(0.1 * times**2, [1.0, 0.0, 0.0])))
+    assert other.run(1.0).joint("neck").coordinates[-1] == pytest.approx([0.1, 0, 0], abs=1e-6)
+    with pytest.raises(da.ModelError, match=r"neck.*covers 0 to 3 s"):
+        other.run(5.0)
+
+
+def test_a_body_follows_a_recorded_motion():
+    """Part of a figure alone: its base driven along all six directions by an earlier run."""
+    whole = zoo.double_pendulum()
+    upper, lower = whole.bodies
+    whole.joint("pose", da.Free(), whole.world, upper.name, at=upper.position)
+    recorded = da.Simulation(whole, da.Variational(dt=0.001)).run(0.5)
+    part = da.Mechanism("lower alone")
+    part.body("base", mass=1.0, inertia=np.eye(3), position=upper.position, orientation=upper.orientation)
+    part.body("lower", mass=lower.mass, inertia=lower.inertia, position=lower.position, orientation=lower.orientation)
+    hinge = whole.joints[1]
+    part.joint("pose", da.Free(drive="position"), part.world, "base", at=upper.position)
+    at = upper.position + rotate(upper.orientation, hinge.point_parent)
+    part.joint("hinge", hinge.type, "base", "lower", at=at)
+    sim = da.Simulation(part, da.Implicit(dt=0.001))
+    sim.set_target("pose", (recorded.time, recorded.joint("pose").coordinates))
+    again = sim.run(0.5)
+    assert np.abs(again.position[-1, 1] - recorded.position[-1, 1]).max() < 5e-4
+
+
+@pytest.mark.parametrize("options", [
+    dict(dt=0.0), dict(dt=0.01, method="rk4"), dict(dt=0.01, solver="fast"), dict(dt=0.01, solver="kinematic", method="sdirk2"),
+    dict(dt=0.01, stabilization=2.0), dict(dt=0.01, drive_weight=0.0),
+])
+def test_options_that_make_no_sense(options):
+    with pytest.raises(da.ModelError, match="Implicit"):
+        da.Implicit(**options)
+
+
+def test_a_target_that_jumps_is_named():
+    sim = da.Simulation(driven_slider(), da.Implicit(dt=0.01))
+    sim.set_target("motor", lambda t: 0.0 if t < 0.1 else 3.0)
+    with pytest.raises(da.ModelError, match=r"motor.*jumps by 3"):
+        sim.run(0.5)

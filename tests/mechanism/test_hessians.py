@@ -1,0 +1,77 @@
+"""Second derivatives of rows and laws against finite differences of the wrenches, over every joint of the table."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pairs import TYPES, moved, tangent, with_laws
+
+import dalembert as da
+from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.kernel import kernel
+from dalembert.mechanism.hessians import add_laws, add_row
+from dalembert.mechanism.rows import frame_rotation, relative
+from dalembert.spatial.tuples import load3, load9
+
+
+@kernel
+def hessian(records, multipliers, K, gradient):
+    joint = records.joints[0]
+    a = records.bodies[joint.parent]
+    b = records.bodies[joint.child]
+    Rp = load9(a.R)
+    y, C = relative(joint, load3(a.x), Rp, load3(b.x), load9(b.R))
+    for k in range(joint.rows):
+        add_row(K, joint, k, multipliers[k], y, C, Rp)
+    add_laws(K, joint, y, C, Rp, frame_rotation(joint, C), gradient)
+
+
+def wrench(engine, multipliers: np.ndarray) -> np.ndarray:
+    """Force and torque on parent and child from rows and laws, without gravity."""
+    evaluate_knot(engine.records)
+    record, rows = engine.records.joints[0], int(engine.records.joints["rows"][0])
+    load = engine.records.bodies["load"][:2].ravel().copy()
+    load[:6] += multipliers[:rows] @ record["Gp"][:rows]
+    load[6:] += multipliers[:rows] @ record["Gc"][:rows]
+    return load
+
+
+CASES = [(n, dict()) for n in TYPES] + [(n, dict(spring=2.0, rest=0.3, damping=1.0)) for n, j in TYPES.items() if j.freedom]
+
+
+@pytest.mark.parametrize(("name", "laws"), CASES, ids=[f"{n}{' with laws' if laws else ''}" for n, laws in CASES])
+def test_hessians(name, laws):
+    joint = with_laws(TYPES[name], **laws)
+    engine = moved(joint, 31, gravity=(0, 0, 0))._engine
+    engine.refresh()
+    multipliers = np.random.default_rng(3).normal(size=6)
+    K = np.zeros((12, 12))
+    hessian(engine.records, multipliers, K, np.zeros(12))
+    bodies, step = engine.records.bodies, 1e-6
+    x, q = bodies["x"].copy(), bodies["q"].copy()
+    for column in range(12):
+        body, direction = divmod(column, 6)
+        ends = []
+        for sign in (1.0, -1.0):
+            delta = sign * step * np.eye(6)[direction]
+            bodies["x"][body], bodies["q"][body] = x[body] + delta[:3], tangent(q[body], delta[3:])
+            ends.append(wrench(engine, multipliers))
+        bodies["x"][:], bodies["q"][:] = x, q
+        np.testing.assert_allclose((ends[0] - ends[1]) / (2 * step), K[:, column], atol=1e-8)
+
+
+def test_point_springs():
+    mechanism = da.Mechanism("tie", gravity=(0, 0, 0))
+    for name, at in (("a", (0, 0, 0)), ("b", (1, 0.5, 0.2))):
+        mechanism.body(name, da.Box(size=(0.3, 0.2, 0.1), mass=1.0), position=at, orientation=(1, 0.2, -0.3, 0.1))
+    mechanism.spring("joint", "a", "b", at=((0.1, 0.2, 0), (0.8, 0.5, 0.1)), stiffness=3.0, damping=1.0, length=0.3)
+    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    K, multipliers = np.zeros((12, 12)), np.array([0.7, 0, 0, 0, 0, 0])
+    hessian(engine.records, multipliers, K, np.zeros(12))
+    np.testing.assert_allclose(K[:, :3], -K[:, 6:9], atol=1e-12)
+    step, x = 1e-6, engine.records.bodies["x"].copy()
+    engine.records.bodies["x"][1, 0] += step
+    after = wrench(engine, multipliers)
+    engine.records.bodies["x"][1, 0] -= 2 * step
+    before = wrench(engine, multipliers)
+    engine.records.bodies["x"][:] = x
+    np.testing.assert_allclose((after - before) / (2 * step), K[:, 6], atol=1e-8)
