@@ -6,7 +6,7 @@ PYTEST_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-all lint bench clean help
+.PHONY: demo test test-all lint bench docs clean help
 
 help:
 	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  the same with the slow tests"
 	@echo "make lint      linter and type checker"
 	@echo "make bench     the benchmarks"
+	@echo "make docs      the documentation as a site in out/site"
 	@echo "make clean     remove everything made but .venv"
 
 demo: $(READY)
@@ -32,6 +33,10 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet -e '.[bench]'
 	set -e; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+docs: $(READY)
+	$(BIN)/pip install --quiet -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
 
 $(READY): pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \

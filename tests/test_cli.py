@@ -13,7 +13,7 @@ import dalembert as da
 from dalembert.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent / "io"))
-from robots import CASSIE, find
+from robots import CASSIE, find  # pyright: ignore[reportMissingImports]
 
 
 @pytest.fixture

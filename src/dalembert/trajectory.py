@@ -236,7 +236,7 @@ class Trajectory:
         return load_trajectory(Path(path))
 
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
-        """Plot "energy", "coordinates", "forces" or "violation" over time; returns the Matplotlib figure.
+        """Plot "energy", "coordinates", "velocities", "forces" or "violation" over time, or the "phase" portrait; returns the Matplotlib figure.
 
         ``names``: joints to show (all by default); ``path``: also write the picture there.
         """

@@ -106,3 +106,8 @@ def test_universal_and_substeps_and_file(tmp_path):
 def test_bad_armature(make, message):
     with pytest.raises(da.ModelError, match=message):
         make()
+
+
+def test_implicit_refuses_it():
+    with pytest.raises(da.ModelError, match="no armature yet, and joint 'a'"):
+        da.Simulation(arm(), da.Implicit(dt=0.01))

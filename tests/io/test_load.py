@@ -129,8 +129,7 @@ def test_mjcf_elements(leg):
 
 
 def test_actuators_act_as_mujocos(leg):
-    import mujoco
-
+    mujoco = pytest.importorskip("mujoco")
     from dalembert.mechanism.actuators import actuate
 
     leg.write_text(LEG.replace('<muscle name="u" joint="hip"/>', ""))

@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def everything() -> da.Mechanism:
     for i, kind in enumerate(da.JOINTS):
         body = mechanism.body(f"body {i}", da.Box(size=(0.1, 0.2, 0.3 + 0.01 * i), density=700.0), position=(i / 3, 0.1, 0.2), orientation=(1, 0.1 * i, 0.2, 0.3))
         free = kind().freedom
-        laws = dict(spring=3.3, damping=np.full(free, 0.1), rest=0.05) if free else {}
+        laws: dict[str, Any] = dict(spring=3.3, damping=np.full(free, 0.1), rest=0.05) if free else {}
         at = ((i / 3, 0, 0), (i / 3 + 0.1, 0.1, 0.2)) if kind is da.Distance else (i / 3, 0, 0)
         mechanism.joint(f"joint {i}", kind(**laws), mechanism.world, body, at=at, frame=(0.3, 0.1, 0.2, 0.4))
     mechanism.joint("rotor", da.Revolute(axis=(1, 1, 0.3), armature=0.1, drive="force"), "body 2", "body 3", at=(0.9, 0, 0))
@@ -36,7 +37,7 @@ def everything() -> da.Mechanism:
     mechanism.spring("tie", "body 1", "composite", at=((0.3, 0, 0), (0, 0, 1)), stiffness=10.0, damping=0.5)
     mechanism.gear("gear", "joint 1", "joint 2", ratio=0.5, offset=0.01)
     mechanism.load("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
-    mechanism.visual("composite", da.Mesh(np.eye(3), [[0, 1, 2]]), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
+    mechanism.visual("composite", da.Mesh(np.eye(3), np.array([[0, 1, 2]])), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
     mechanism.visual("world", da.Cylinder(radius=0.1, length=3.0, mass=1.0))
     mechanism.start("joint 2", 0.1, rate=0.2)
     mechanism.start("composite", linear=(1, 0, 0), angular=(0, 0, 2))

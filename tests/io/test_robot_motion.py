@@ -63,8 +63,7 @@ def start_values(model, mechanism):
 
 
 def reference_swing(model, indices, values, seconds: float) -> np.ndarray:
-    import mujoco
-
+    mujoco = pytest.importorskip("mujoco")
     data = mujoco.MjData(model)
     addresses = [model.jnt_qposadr[j] for j in indices]
     data.qpos[addresses] += values

@@ -9,7 +9,6 @@ from scipy.spatial.transform import Rotation
 import dalembert as da
 
 QUICK = ("a1", "go2", "panda", "ur5", "talos", "ant", "humanoid")
-CLOSE = dict(rtol=1e-9, atol=1e-9)
 
 
 def compare_links(simulation, reference_poses, poses, tolerance=1e-9):
@@ -71,7 +70,7 @@ def test_urdf_against_pinocchio(name):
     centers = np.array([com, on_base.lever])
     center = masses @ centers / masses.sum()
     inertia = composite(masses, centers - center, np.array([np.eye(3)] * 2), np.array([data.Ig.inertia, on_base.inertia]))
-    np.testing.assert_allclose(found.center, center, **CLOSE)
+    np.testing.assert_allclose(found.center, center, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found.inertia, inertia, atol=1e-9 * np.abs(inertia).max())
     assert found.kinetic == pytest.approx(pinocchio.computeKineticEnergy(model, data, q, v), rel=1e-9)
 
@@ -109,7 +108,7 @@ def test_mjcf_against_mujoco(name):
     found = whole(simulation)
     assert found.mass == pytest.approx(model.body_mass.sum(), rel=1e-9)
     center = model.body_mass @ data.xipos / model.body_mass.sum()
-    np.testing.assert_allclose(found.center, center, **CLOSE)
+    np.testing.assert_allclose(found.center, center, rtol=1e-9, atol=1e-9)
     inertia = composite(model.body_mass, data.xipos - center, data.ximat.reshape(-1, 3, 3), np.array([np.diag(i) for i in model.body_inertia]))
     np.testing.assert_allclose(found.inertia, inertia, atol=1e-9 * np.abs(inertia).max())
     mujoco.mj_energyVel(model, data)

@@ -12,7 +12,7 @@ from browser import browser
 import dalembert as da
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
-from robots import find
+from robots import find  # pyright: ignore[reportMissingImports]
 
 PIXELS = """(() => { const c = document.getElementById('scene'), g = c.getContext('webgl2'), p = new Uint8Array(4 * c.width * c.height);
  g.readPixels(0, 0, c.width, c.height, g.RGBA, g.UNSIGNED_BYTE, p); const seen = new Set(); for (let i = 0; i < p.length; i += 4) seen.add(p[i] * 65536 + p[i+1] * 256 + p[i+2]); return seen.size; })()"""

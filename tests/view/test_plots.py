@@ -97,7 +97,7 @@ def test_long_legends_leave_room_for_the_panels(what, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"what": "speed"}, "energy, coordinates, forces, violation"),
+    ({"what": "speed"}, "energy, coordinates, forces, violation, velocities, phase"),
     ({"what": "forces", "names": ("elbow",)}, "'elbow'; the joints of 'geared pendulum' are: motor, axle"),
     ({"what": "forces", "names": ()}, "the joints of 'geared pendulum' are"),
     ({"what": "energy", "names": ("motor",)}, "leave it out"),

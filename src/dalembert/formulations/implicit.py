@@ -89,9 +89,9 @@ class Implicit:
 
     def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
-        geared = [joint.name for joint in mechanism.joints if np.any(joint.type.armature)]
-        if geared:
-            raise ModelError(f"Implicit does not take armature yet, and {mechanism.name!r} has some on {', '.join(geared[:5])}; use Variational")
+        for joint in mechanism.joints:
+            if any(inertia > 0.0 for inertia in joint.type.armature):  # type: ignore[union-attr]
+                raise ModelError(f"Implicit has no armature yet, and joint {joint.name!r} has {joint.type.armature}; use Variational, or set it to zero")
         if mechanism.touches:
             raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
         if self.method == "semi_implicit":

@@ -215,7 +215,7 @@ class _Reader:
                 points = [self._point(two, numbers[:3])] * 2
             bodies = [self._body(one), self._body(two)]
             if bodies[1] == "world":
-                bodies.reverse(), points.reverse()
+                bodies, points = bodies[::-1], points[::-1]
             if bodies[0] == bodies[1]:
                 self.report.append(f"{name!r} ties {bodies[0]!r} to itself and is left out")
                 return
@@ -266,7 +266,7 @@ class _Reader:
                 sites = [self._point(b, model.site_pos[s]) for b, (_, s, _) in zip(ends, wraps)]
                 bodies = [self._body(b) for b in ends]
                 if bodies[1] == "world":
-                    bodies.reverse(), sites.reverse()
+                    bodies, sites = bodies[::-1], sites[::-1]
                 if bodies[0] != bodies[1]:
                     length = low if stiffness else None
                     self.mechanism_.spring(self._element_name(name), *bodies, at=(sites[0], sites[1]), stiffness=stiffness, damping=damping, length=length)

@@ -70,7 +70,7 @@ def _drop(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body(mechanism: Mechanism, body: Body) -> dict[str, Any]:
-    data = dict(name=body.name, mass=body.mass, inertia=_plain(body.inertia), position=_plain(body.position), orientation=_plain(body.orientation))
+    data: dict[str, Any] = dict(name=body.name, mass=body.mass, inertia=_plain(body.inertia), position=_plain(body.position), orientation=_plain(body.orientation))
     if body.shape is not None:
         data["shape"] = _shape(body.shape)
     if body.name in mechanism.visuals:
@@ -102,7 +102,7 @@ def _joint(joint: JointElement) -> dict[str, Any]:
     kind = joint.type
     if TYPES.get(type(kind).__name__) is not type(kind):
         raise ModelError(f"joint {joint.name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
-    data = dict(name=joint.name, type=type(kind).__name__, parent=joint.parent.name, child=joint.child.name)
+    data: dict[str, Any] = dict(name=joint.name, type=type(kind).__name__, parent=joint.parent.name, child=joint.child.name)
     parameters: dict[str, Any] = {}
     for field in fields(kind):
         value = _plain(getattr(kind, field.name))
@@ -110,7 +110,7 @@ def _joint(joint: JointElement) -> dict[str, Any]:
             continue
         parameters[field.name] = ["" if v is None else v for v in value] if field.name == "drive" else value
     if parameters:
-        data["parameters"] = parameters  # type: ignore[assignment]
+        data["parameters"] = parameters
     for name in ("point_parent", "point_child", "frame_parent", "frame_child"):
         data[name] = _plain(getattr(joint, name))
     return data
@@ -201,7 +201,7 @@ def _build(data: dict[str, Any]) -> Mechanism:
     for entry in data["actuators"]:
         if not isinstance(mechanism[entry["joint"]], JointElement):
             raise ModelError(f"actuator {entry['name']!r} needs a joint, got {entry['joint']!r}")
-        tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+        tuples: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
         mechanism.actuators[entry["name"]] = Actuator(**tuples)
     if data["visuals"]:
         mechanism.visuals["world"] = [_read_visual(v, "world") for v in data["visuals"]]
@@ -241,7 +241,7 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any]) -> None:
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
-    tuples = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
+    tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
     element = mechanism.joint(name, kind(**tuples), entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
     for field in ("point_parent", "point_child"):
         object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
@@ -263,7 +263,7 @@ def _read_shape(data: dict[str, Any], depth: int = 0) -> Shape:
     unknown = set(data) - {f.name for f in fields(kind)}  # type: ignore[arg-type]
     if unknown or not issubclass(kind, Primitive):
         raise ModelError(f"shape {name} has no parameter {sorted(unknown)}")
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     shape = kind(**values)
     for key, value in values.items():  # directions are unit vectors already: do not round them once more
         object.__setattr__(shape, key, value)

@@ -359,6 +359,15 @@ class Mechanism(EnvironmentBuilder):
         self._names[name] = element
         return element
 
+    def draw_graph(self, path: str | Path | None = None) -> Any:
+        """Draw bodies and joints as a graph with its loops, beside the pattern of the step matrix and its fill-in.
+
+        Returns the Matplotlib figure; ``path``: also write the picture there.
+        """
+        from dalembert.view.graph import draw_graph
+
+        return draw_graph(self, path)
+
     def save(self, path: str | Path) -> None:
         """Write everything to a .toml or .json file for ``dalembert.load``, or the tree of links and joints to a .urdf file."""
         path = Path(path)

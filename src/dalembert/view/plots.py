@@ -1,4 +1,4 @@
-"""Pictures of a run over time: energies, joint coordinates, joint forces, constraint violation.
+"""Pictures of a run: energies, joint coordinates and rates, phase portraits, joint forces, constraint violation.
 
 Figures are made without Matplotlib's global state: they need no display, and many threads may draw at once.
 """
@@ -37,7 +37,8 @@ def plot_trajectory(trajectory: Trajectory, what: str = "energy", *, path: str |
         _check_ending(figure, Path(path))
     PLOTS[what](figure, trajectory, _chosen(trajectory, names))
     figure.suptitle(_literal(trajectory.mechanism), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
-    figure.axes[-1].set_xlabel("time / s", color=INK)
+    if not figure.axes[-1].get_xlabel():
+        figure.axes[-1].set_xlabel("time / s", color=INK)
     figure.align_ylabels()
     if path is not None:
         figure.savefig(path, dpi=RESOLUTION)
@@ -57,21 +58,50 @@ def _energy(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     _legend(above)
 
 
-def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+def _by_unit(trajectory: Trajectory, joints: list[str] | None, series: str) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
+    """Lines (name, values) of "coordinates" or "rates", in a panel per unit."""
     shown = trajectory.joints if joints is None else joints
     lines: dict[str, list[tuple[str, np.ndarray]]] = {"rad": [], "m": []}
     for name in shown:
         units = trajectory.coordinate_units[trajectory.joints.index(name)]
-        values = trajectory.joint(name).coordinates.reshape(len(trajectory), -1)
+        values = getattr(trajectory.joint(name), series).reshape(len(trajectory), -1)
         for k, unit in enumerate(units):
             lines[unit].append((name if len(units) == 1 else f"{name} [{k}]", values[:, k]))
     panels = [(unit, drawn) for unit, drawn in lines.items() if drawn]
     if not panels:
         raise ModelError(f"none of these joints has a coordinate to plot: {', '.join(shown) or 'there are no joints'}")
+    return panels
+
+
+def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    panels = _by_unit(trajectory, joints, "coordinates")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
         _finish(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
+        _legend(axis, panels=len(panels))
+
+
+def _velocities(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    panels = _by_unit(trajectory, joints, "rates")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (unit, drawn) in zip(axes, panels):
+        _lines(axis, trajectory.time, drawn)
+        _finish(axis, f"{'angular rate' if unit == 'rad' else 'rate'} / {unit}/s")
+        _legend(axis, panels=len(panels))
+
+
+def _phase(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
+    panels = _by_unit(trajectory, joints, "coordinates")
+    rates = dict(_by_unit(trajectory, joints, "rates"))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (unit, drawn) in zip(axes, panels):
+        for k, ((name, values), (_, speeds)) in enumerate(zip(drawn, rates[unit])):
+            colour = COLOURS[k % len(COLOURS)]
+            axis.plot(values, speeds, color=colour, linestyle=STYLES[k // len(COLOURS) % len(STYLES)], label=_literal(name))
+            axis.plot(values[:1], speeds[:1], "o", color=colour, markersize=4)
+        axis.set_xlabel(f"{'angle' if unit == 'rad' else 'distance'} / {unit}", color=INK)
+        _finish(axis, f"rate / {unit}/s")
         _legend(axis, panels=len(panels))
 
 
@@ -103,6 +133,7 @@ def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) ->
 
 PLOTS: dict[str, Callable[[Any, Trajectory, list[str] | None], None]] = {
     "energy": _energy, "coordinates": _coordinates, "forces": _forces, "violation": _violation,
+    "velocities": _velocities, "phase": _phase,
 }
 
 
