@@ -26,8 +26,8 @@ def height(heights, terrain, x, y):
     nx, ny = heights.shape
     u = min(max((x - terrain[0]) / terrain[2], 0.0), nx - 1.0)
     v = min(max((y - terrain[1]) / terrain[3], 0.0), ny - 1.0)
-    i = min(floor(u), nx - 2)
-    j = min(floor(v), ny - 2)
+    i = min(int(u), nx - 2)
+    j = min(int(v), ny - 2)
     wx, dx = _weights(u - i)
     wy, dy = _weights(v - j)
     value = 0.0
