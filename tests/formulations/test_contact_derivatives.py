@@ -10,6 +10,7 @@ from dalembert.contact.node import complementarity
 from dalembert.formulations import contact_step as kernels
 from dalembert.formulations.contact_engine import ContactEngine
 from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.formulations.variational_step import first_guess, jacobian, load_vector
 from dalembert.linalg import clear, factor, solve
 
 DT, H, SPEED = 0.01, 0.009, 0.3
@@ -44,7 +45,7 @@ def test_direction(cone, kappa):
     records, scene, system = engine.step_records, engine.scene, engine.step_system
     rng = np.random.default_rng(1)
     evaluate_knot(records)
-    kernels.first_guess(records, 0)
+    first_guess(records, 0)
     records.bodies["v"][:-1] += rng.normal(size=(4, 3))
     records.bodies["w"][:-1] += rng.normal(size=(4, 3))
     records.joints["mu"] = 0.1 * rng.normal(size=records.joints["mu"].shape)
@@ -66,10 +67,10 @@ def test_direction(cone, kappa):
 
     residual, products = state()
     clear(system.blocks, system.structure.schedule)
-    kernels.jacobian(records, system.blocks, DT, H, 0.0)
+    jacobian(records, system.blocks, DT, H, 0.0)
     kernels.contact_jacobian(records, scene, system.blocks, DT)
     assert factor(system.blocks, system.structure.schedule) == -1
-    kernels.load_vector(records, system.vector, 0.0)
+    load_vector(records, system.vector, 0.0)
     kernels.load_contacts(scene, system.vector, DT, kappa, False, 0.0)
     solve(system.blocks, system.structure.schedule, system.vector)
     kernels.directions(records, scene, system.vector, DT, kappa, False, 1.0, 0.0)

@@ -24,7 +24,7 @@ FLAT = 1e-5
 
 def _coal() -> Any:
     try:
-        import coal
+        import coal  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("contact between these shapes (cylinders, ellipsoids) needs coal: pip install dalembert[contact]") from None
     return coal
