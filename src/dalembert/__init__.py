@@ -6,12 +6,14 @@ from dalembert.errors import (
     DalembertError,
     MissingExtraError,
     ModelError,
+    OverlapError,
     SingularBlockError,
     StepFailure,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
+from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.joints import (
     JOINTS,
     Cartesian,
@@ -52,6 +54,7 @@ __all__ = [
     "Cartesian",
     "Composite",
     "ControlError",
+    "Convex",
     "Cylinder",
     "Cylindrical",
     "CylindricalFreeOrientation",
@@ -66,8 +69,10 @@ __all__ = [
     "Implicit",
     "Joint",
     "Mechanism",
+    "Mesh",
     "MissingExtraError",
     "ModelError",
+    "OverlapError",
     "PinInSlot",
     "Planar",
     "PlanarFixedOrientation",
@@ -86,5 +91,6 @@ __all__ = [
     "Trajectory",
     "Universal",
     "Variational",
+    "load",
     "zoo",
 ]

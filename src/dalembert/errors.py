@@ -22,6 +22,14 @@ class StepFailure(DalembertError):
     """A step had no solution even after substepping; the simulation keeps its last good state."""
 
 
+class OverlapError(DalembertError):
+    """Bodies overlap at the start; ``overlaps`` lists the pairs and their depths (m), deepest first."""
+
+    def __init__(self, message: str, overlaps: list[tuple[str, float]]) -> None:
+        super().__init__(message)
+        self.overlaps = overlaps
+
+
 class SingularBlockError(DalembertError, ArithmeticError):
     """A pivot block of the graph solver has no inverse; ``node`` is its index."""
 

@@ -109,18 +109,35 @@ def _armature(mechanism: Mechanism) -> np.ndarray | None:
     return armature if armature.any() else None
 
 
-def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray, time: float) -> Trajectory:
-    """A trajectory over a recording. ``start``: coordinates (joints, 6) at its first knot, to unwrap the rest against."""
+def with_contact_forces(inputs: Inputs, tape: Any) -> Inputs:
+    """Inputs with the forces of contacts, limits and dry friction added: to a reader they are loads like any other."""
+    if tape is None:
+        return inputs
+    wrench, push = tape[0].wrench[:-1], tape[0].push[:-1]
+    return Inputs(
+        wrench + inputs.wrench if len(inputs.wrench) else wrench.copy(), push + inputs.joint if len(inputs.joint) else push.copy(), inputs.target
+    )
+
+
+def read_trajectory(mechanism: Mechanism, formulation: Formulation, recording: Recording, inputs: Inputs, start: np.ndarray, time: float, tape: Any = None) -> Trajectory:
+    """A trajectory over a recording. ``start``: coordinates (joints, 6) at its first knot, to unwrap the rest against.
+
+    ``tape``: what a run with contacts recorded besides (forces per knot, the log of contacts, the names in it).
+    """
+    inputs = with_contact_forces(inputs, tape)
     reader = Reader(mechanism, formulation, recording, inputs, start)
     values = dict(
         time=time + formulation.dt * np.arange(len(recording.step_before)), position=recording.position,
         orientation=recording.orientation, substeps=recording.substeps, iterations=recording.iterations,
     )
+    if tape is not None:
+        values.update(contact_wrench=tape[0].wrench, momentum_after=tape[0].after, contact_log=tape[1])
     return Trajectory(
         mechanism=mechanism.name, formulation=type(formulation).__name__,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
         couplings=tuple(c.name for c in mechanism.couplings),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        armature=_armature(mechanism), model=mechanism, _values=values, _providers=((POSE, reader.pose), (MOTION, reader.motion)), _least_norm=reader.least_norm,
+        armature=_armature(mechanism), model=mechanism, touching=() if tape is None else tape[2], _values=values,
+        _providers=((POSE, reader.pose), (MOTION, reader.motion)), _least_norm=reader.least_norm,
     )

@@ -14,7 +14,7 @@ from dalembert.controls import InputTables, Target, read_control, read_target
 from dalembert.errors import ModelError
 from dalembert.formulations.formulation import Formulation
 from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, settle_velocities
-from dalembert.formulations.maximal.engine import Recording, new_recording
+from dalembert.formulations.maximal.engine import Recording
 from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
@@ -189,6 +189,14 @@ class Simulation:
             engine.restore(before)
             engine.refresh()
 
+    def resolve_overlaps(self) -> None:
+        """Move bodies that overlap apart, as little as possible; joints stay closed. Does nothing where none do."""
+        resolve = getattr(self._engine, "resolve_overlaps", None)
+        if resolve is not None:
+            self._keep_velocity()
+            resolve()
+            self._settle()
+
     def _hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
         body = self.mechanism[name]
         if not isinstance(body, Body) or body is self.mechanism.world:
@@ -287,7 +295,7 @@ class Simulation:
 
     def _run(self, steps: int, control: Control | None, *, record: bool = True, progress: bool | None = None) -> Trajectory:
         engine = self._engine
-        recording = new_recording(steps + 1, *engine.sizes)
+        recording = engine.new_recording(steps + 1)
         tables = InputTables(self.mechanism, engine.records, self._targets, steps, self.time, self.formulation.dt, control is not None)
         start = engine.records.joints["coordinate"].copy()
         engine.record(recording, 0)
@@ -320,7 +328,7 @@ class Simulation:
         finally:
             bar.close()
         short = Recording(*(array[: done + 1] for array in recording))
-        return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time)
+        return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time, engine.tape(done + 1))
 
 
 class _Progress:

@@ -4,13 +4,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dalembert.contact.series import ContactSeries
 
 Compute = Callable[[], Mapping[str, np.ndarray]]
 
@@ -65,12 +68,13 @@ class Trajectory:
     mass: np.ndarray
     inertia: np.ndarray
     _values: dict[str, np.ndarray]
+    touching: tuple[str, ...] = ()
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
+    _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
     #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
     armature: np.ndarray | None = None
     #: the mechanism that ran, where it is known: for pictures
     model: Mechanism | None = field(default=None, repr=False)
-    _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -171,6 +175,21 @@ class Trajectory:
         """(N,) what a gear exerts along the first joint's coordinate, in N or N m."""
         i = self._index("gear", self.couplings, name)
         return self._get("coupling_force")[:, i]
+
+    def contacts(self) -> ContactSeries:
+        """Gaps, forces, points and normals of all contacts, step by step."""
+        from dalembert.contact.series import read_log
+
+        if "contact_log" not in self._values:
+            raise ModelError(f"{self.mechanism!r} was run without contacts: nothing in it can touch")
+        return read_log(self.time, self.touching, self._values["contact_log"])
+
+    def energy_after(self) -> EnergySeries:
+        """Energies just after the knots (right limits), where contacts have acted: from the discrete Legendre momenta."""
+        momentum = self._get("momentum_after")
+        linear = 0.5 * np.einsum("nbi,b->n", momentum[..., :3] ** 2, 1.0 / self.mass)
+        angular = 0.5 * np.einsum("nbi,bij,nbj->n", momentum[..., 3:], np.linalg.inv(self.inertia), momentum[..., 3:])
+        return EnergySeries(linear + angular, self._get("potential"))
 
     def energy(self) -> EnergySeries:
         """Kinetic and potential energy at the knots."""

@@ -48,7 +48,7 @@ def everything() -> da.Mechanism:
 def same(a, b) -> None:
     """Two values are identical, down to the bits of their arrays."""
     if isinstance(a, np.ndarray):
-        b = np.asarray(b)  # an axis given as an array comes back as a tuple
+        b = np.asarray(b)  # an axis may be given as an array and come back as a tuple
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     elif isinstance(a, dict):
@@ -83,7 +83,7 @@ ZOO = list(mechanisms())
 @pytest.mark.parametrize("ending", [".toml", ".json"])
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_comes_back_bit_for_bit(name, ending, tmp_path):
-    made = getattr(zoo, name)()
+    made = mechanisms()[name](**({"rate": 5.0} if name == "fast_pendulum" else {}))
     made.save(tmp_path / f"model{ending}")
     read = da.load(tmp_path / f"model{ending}")
     same_mechanism(made, read)

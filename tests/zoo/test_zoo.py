@@ -35,6 +35,12 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "bricard": (zoo.bricard, 0.01, 5, 6, 30, 29),
     "door": (lambda: zoo.door(rate=1.0), 0.01, 1, 2, 10, 5),
     "door on balls": (lambda: zoo.door("spherical", rate=1.0), 0.01, 1, 2, 6, 5),
+    "box_drop": (zoo.box_drop, 0.01, 1, 0, 0, 0),
+    "contact_cylinder": (zoo.contact_cylinder, 0.01, 1, 0, 0, 0),
+    "snake": (zoo.snake, 0.01, 10, 9, 27, 27),
+    "sphere_chain": (zoo.sphere_chain, 0.01, 10, 9, 27, 27),
+    "hopper": (zoo.hopper, 0.001, 2, 1, 5, 5),
+    "quadruped": (zoo.quadruped, 0.005, 13, 12, 60, 60),
     "hoberman_sphere": (lambda: zoo.hoberman_sphere(spin=2.0, opening_rate=1.0), 0.01, 240, 420, 1980, 1433),
 }
 
@@ -89,7 +95,7 @@ def test_starts_as_its_velocities_say(name: str) -> None:
 
 def test_everything_exported_is_tested() -> None:
     driven = Path(__file__).with_name("test_zoo_driven.py").read_text(encoding="utf-8")
-    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives")}
+    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives", "Gait", "hopper_turn", "leg_controller")}
     assert {name for name in makers - set(ZOO) if name not in driven} == set()
 
 

@@ -92,6 +92,8 @@ class Implicit:
         for joint in mechanism.joints:
             if any(inertia > 0.0 for inertia in joint.type.armature):  # type: ignore[union-attr]
                 raise ModelError(f"Implicit has no armature yet, and joint {joint.name!r} has {joint.type.armature}; use Variational, or set it to zero")
+        if mechanism.touches:
+            raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
         if self.method == "semi_implicit":
             return SemiImplicitEngine(mechanism, self)
         driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]

@@ -24,6 +24,8 @@ KIND = "dalembert trajectory"
 FORMAT = 1
 
 NAMES = ("bodies", "joints", "couplings")
+#: names that only runs with contacts have
+TOUCHING = "touching"
 NEEDED = ("time", "position", "orientation")
 
 
@@ -38,6 +40,8 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
         units = [unit for joint in trajectory.coordinate_units for unit in joint]
         for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units)]:
             file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
+        if trajectory.touching:
+            file.create_dataset(TOUCHING, data=np.array([_text(w) for w in trajectory.touching], dtype=object), dtype=h5py.string_dtype())
         file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
         file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
         if trajectory.armature is not None:
@@ -73,6 +77,7 @@ def _read(file: Any) -> Trajectory:
     if len(set(knots.values())) != 1:
         raise ValueError(f"its series differ in length: {knots}")
     return Trajectory(
+        touching=tuple(file[TOUCHING].asstr()[()]) if TOUCHING in file else (),
         mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
         coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
         armature=file["armature"][()] if "armature" in file else None, model=_read_model(file),

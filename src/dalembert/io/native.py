@@ -131,6 +131,8 @@ def _gear(gear: Coupling) -> dict[str, Any]:
 def dumps(mechanism: Mechanism, ending: str = ".json") -> bytes:
     """The text of a model file, JSON or TOML by its ending."""
     msgspec = _msgspec()
+    if mechanism.touches:
+        raise ModelError(f"model files do not hold contacts, limits or dry friction yet, and {mechanism.name!r} has some")
     data = to_data(mechanism)
     try:
         if ending == ".toml":

@@ -28,6 +28,8 @@ class Joint:
     ``spring`` in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
     ``armature``: inertia of a rotor that turns with the direction's rate, in kg or kg m^2, on the output side of its gears;
     ``drive``: None, "force" (the direction takes a force as input) or "position" (the direction follows a target).
+    ``limits``: (lower, upper) in m or rad, None for no end, or one such pair (or None) per free direction; what meets an
+    end comes back with ``restitution`` times its rate. ``friction``: the bound of dry friction in N or N m, per direction.
     """
 
     slides: ClassVar[str] = ""
@@ -40,12 +42,15 @@ class Joint:
     rest: ArrayLike = field(default=0.0, kw_only=True)
     drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
     armature: ArrayLike = field(default=0.0, kw_only=True)
+    limits: Any = field(default=None, kw_only=True)
+    restitution: float = field(default=0.0, kw_only=True)
+    friction: ArrayLike = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         count = self.freedom
-        for name in ("spring", "damping", "rest", "armature"):
+        for name in ("spring", "damping", "rest", "armature", "friction"):
             object.__setattr__(self, name, self._per_direction(name, count))
-        for name in ("spring", "damping", "armature"):
+        for name in ("spring", "damping", "armature", "friction"):
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
@@ -64,7 +69,39 @@ class Joint:
                 found = "a free rotation has no single rate" if kind == "ball" else "a position drive leaves no rate free"
                 raise ModelError(f"{type(self).__name__}: armature belongs to a direction with a rate of its own, but {found}")
         object.__setattr__(self, "drive", drive)
+        object.__setattr__(self, "limits", self._pairs(count))
+        if not 0.0 <= self.restitution <= 1.0:
+            raise ModelError(f"{type(self).__name__}: restitution must lie between 0 and 1, got {self.restitution}")
+        for i, (lower, upper) in enumerate(self.limits):
+            if drive[i] == "position" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
+                raise ModelError(f"{type(self).__name__}: direction {i} follows a target: it takes neither limits nor friction")
         object.__setattr__(self, "_basis", self._axes())
+
+    def _pairs(self, count: int) -> tuple[tuple[float, float], ...]:
+        """The limits as one (lower, upper) per free direction, infinite where there is none."""
+        given = self.limits
+        what = f"{type(self).__name__}: limits"
+        if given is None or len(given) == 0:
+            return ((-np.inf, np.inf),) * count
+        pairs = [given] * count if len(given) == 2 and all(e is None or np.isscalar(e) for e in given) else list(given)
+        if len(pairs) != count:
+            raise ModelError(f"{what} must be a pair (lower, upper) or {count} of them, one per free direction, got {given!r}")
+        result = []
+        for pair in pairs:
+            try:
+                lower, upper = (None, None) if pair is None else pair
+                ends = (-np.inf if lower is None else float(lower), np.inf if upper is None else float(upper))
+            except (TypeError, ValueError):
+                raise ModelError(f"{what} must be pairs of numbers or None, got {given!r}") from None
+            if not ends[0] < ends[1]:
+                raise ModelError(f"{what}: the lower one must lie below the upper one, got {pair!r}")
+            result.append(ends)
+        return tuple(result)
+
+    @property
+    def bounded(self) -> bool:
+        """True when some direction has a limit or dry friction."""
+        return bool(np.isfinite(np.array(self.limits, dtype=float)).any() or any(f > 0.0 for f in self.friction))  # type: ignore[union-attr]
 
     def _per_direction(self, name: str, count: int) -> tuple[float, ...]:
         try:

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.environment import ContactPoint, EnvironmentBuilder, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
@@ -58,6 +59,7 @@ class Body:
     position: np.ndarray
     orientation: np.ndarray
     shape: Shape | None = None
+    collide: bool = False
 
     def __repr__(self) -> str:
         return f"<body {self.name!r}, {self.mass:g} kg>"
@@ -109,7 +111,7 @@ class Potential:
 
 
 @dataclass(eq=False)
-class Mechanism:
+class Mechanism(EnvironmentBuilder):
     """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
 
     ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
@@ -123,6 +125,11 @@ class Mechanism:
     couplings: list[Coupling] = field(default_factory=list, init=False)
     potentials: list[Potential] = field(default_factory=list, init=False)
     loads: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    grounds: list[Ground] = field(default_factory=list, init=False)
+    obstacles: list[Obstacle] = field(default_factory=list, init=False)
+    terrains: list[HeightField] = field(default_factory=list, init=False)
+    contact_points: list[ContactPoint] = field(default_factory=list, init=False)
+    pair_laws: dict[frozenset[str], PairLaw] = field(default_factory=dict, init=False)
     initial_joints: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
     initial_velocities: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
     #: actuators of a model file by name; ``dalembert.mechanism.actuators.actuate`` turns their controls into joint forces
@@ -176,8 +183,12 @@ class Mechanism:
         inertia: ArrayLike | None = None,
         position: ArrayLike = (0.0, 0.0, 0.0),
         orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        collide: bool = False,
     ) -> Body:
-        """Add a body, from a shape or from ``mass`` (kg) and ``inertia`` (kg m^2, about the centre of mass, body axes)."""
+        """Add a body, from a shape or from ``mass`` (kg) and ``inertia`` (kg m^2, about the centre of mass, body axes).
+
+        ``collide``: its shape touches the environment and the shapes of other bodies that collide.
+        """
         self._take_name(name, "body")
         if shape is not None:
             if not isinstance(shape, Shape):
@@ -187,15 +198,19 @@ class Mechanism:
             mass, inertia = shape.mass, shape.inertia
         elif mass is None or inertia is None:
             raise ModelError(f"body {name!r} needs a shape, or mass= and inertia=")
+        if collide and shape is None:
+            raise ModelError(f"body {name!r} has no shape to collide with: give it one, or use contact_point")
         return self._append_body(
             name, check_mass(mass, name), check_inertia(inertia, name),
             vector(position, 3, f"position of body {name!r}"), unit_quaternion(orientation, f"orientation of body {name!r}"), shape,
+            bool(collide),
         )
 
     def _append_body(
-        self, name: str, mass: float, inertia: np.ndarray, position: np.ndarray, orientation: np.ndarray, shape: Shape | None
+        self, name: str, mass: float, inertia: np.ndarray, position: np.ndarray, orientation: np.ndarray, shape: Shape | None,
+        collide: bool = False,
     ) -> Body:
-        body = Body(self._take_name(name, "body"), len(self.bodies), mass, inertia, position, orientation, shape)
+        body = Body(self._take_name(name, "body"), len(self.bodies), mass, inertia, position, orientation, shape, collide)
         self.bodies.append(body)
         self._names[name] = body
         return body

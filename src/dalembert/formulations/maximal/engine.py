@@ -1,7 +1,7 @@
 """What the maximal-coordinate formulations share: a mechanism's records and graph, its state, and what to read off it."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,14 @@ class MaximalEngine:
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of bodies, joints and couplings."""
         return len(self.records.bodies) - 1, len(self.records.joints), len(self.records.couplings)
+
+    def new_recording(self, knots: int) -> Recording:
+        """Room for a run."""
+        return new_recording(knots, *self.sizes)
+
+    def tape(self, knots: int) -> Any:
+        """What a run recorded besides its poses, for the trajectory's reader: nothing here."""
+        return None
 
     def _mark_active(self) -> None:
         """Flag the joints whose springs or inputs push on their bodies."""

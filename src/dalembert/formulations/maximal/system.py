@@ -1,6 +1,7 @@
 """The step problem's graph: a node per body, per joint that holds something, per coupling; and its block storage."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +24,11 @@ class System:
     edges: np.ndarray
 
 
-def build_system(records: Records, body_size: int = 6, couple_bodies: bool = False) -> System:
+def build_system(records: Records, body_size: int = 6, couple_bodies: bool = False, contacts: Sequence[tuple[int, int]] = ()) -> System:
     """Number the nodes, analyse the graph and tell every record where its blocks are.
 
     ``couple_bodies``: joined bodies also meet directly, through the change of the joint's forces with the pose.
+    ``contacts``: the two bodies of every contact; their nodes, of three numbers each, come after all others.
     """
     bodies, joints, couplings = records.bodies, records.joints, records.couplings
     world = len(bodies) - 1
@@ -46,6 +48,10 @@ def build_system(records: Records, body_size: int = 6, couple_bodies: bool = Fal
         sizes.append(1)
         constraint.append(True)
         edges += [(coupling["node"], body) for body in coupling["body"][: coupling["bodies"]]]
+    for first, second in contacts:
+        edges += [(len(sizes), end) for end in (first, second) if end != world]
+        sizes.append(3)
+        constraint.append(False)
     structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
 
     bodies["diagonal"][:world] = structure.diagonal[:world]

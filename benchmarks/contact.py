@@ -1,0 +1,96 @@
+"""Contacts: time per step against MuJoCo in the same run, with both sides' penetration, and cost against size.
+
+    python benchmarks/contact.py
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dalembert as da
+from dalembert import zoo
+from dalembert.zoo.quadruped import WALKING
+
+
+def measure(mechanism: da.Mechanism, dt: float, duration: float, control=None, repeats: int = 3) -> tuple[float, float]:
+    """(best time per step in us, smallest gap in m); the first run, which compiles, does not count."""
+    formulation = da.Variational(dt=dt)
+    da.Simulation(mechanism, formulation).run(5 * dt, control=control)
+    best, gap = np.inf, np.inf
+    for _ in range(repeats):
+        sim = da.Simulation(mechanism, formulation)
+        start = time.perf_counter()
+        trajectory = sim.run(duration, control=control)
+        best = min(best, (time.perf_counter() - start) / (len(trajectory) - 1))
+        gap = min(gap, float(trajectory.contacts().gap.min()))
+    return 1e6 * best, gap
+
+
+def mujoco_model(mechanism: da.Mechanism, dt: float) -> str:
+    """The same bodies, ball joints and ground in MJCF, default solver parameters."""
+    ground = mechanism.grounds[0]
+    children: dict[str, list] = {}
+    for joint in mechanism.joints:
+        children.setdefault(joint.parent.name, []).append(joint)
+    roots = [b for b in mechanism.bodies if not any(j.child is b for j in mechanism.joints)]
+
+    def body(b, origin: np.ndarray, joint: str) -> str:
+        here = b.position
+        geometry = {"Sphere": lambda s: f'type="sphere" size="{s.radius}"', "Box": lambda s: 'type="box" size="{} {} {}"'.format(*(0.5 * np.array(s.size)))}
+        text = f'<body pos="{_text(here - origin)}">{joint}<geom {geometry[type(b.shape).__name__](b.shape)} mass="{b.mass}" friction="{ground.friction} 0 0"/>'
+        for j in children.get(b.name, []):
+            at = j.parent.position + j.point_parent - j.child.position
+            text += body(j.child, here, f'<joint type="ball" pos="{_text(at)}"/>')
+        return text + "</body>"
+
+    bodies = "".join(body(b, np.zeros(3), "<freejoint/>") for b in roots)
+    return (f'<mujoco><option timestep="{dt}"/><worldbody><geom type="plane" size="0 0 1" friction="{ground.friction} 0 0"/>{bodies}</worldbody></mujoco>')
+
+
+def _text(v: np.ndarray) -> str:
+    return " ".join(f"{x:.12g}" for x in v)
+
+
+def measure_mujoco(mechanism: da.Mechanism, dt: float, duration: float) -> tuple[float, float]:
+    """(time per step in us, smallest distance of any contact in m), or NaN when MuJoCo's state diverges."""
+    import mujoco as library
+
+    mujoco: Any = library
+
+    model = mujoco.MjModel.from_xml_string(mujoco_model(mechanism, dt))
+    data = mujoco.MjData(model)
+    steps, gap, spent = round(duration / dt), np.inf, 0.0
+    for _ in range(steps):
+        start = time.perf_counter()
+        mujoco.mj_step(model, data)
+        spent += time.perf_counter() - start
+        gap = min(gap, float(data.contact.dist.min())) if data.ncon else gap
+        if data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
+            return float("nan"), gap
+    return 1e6 * spent / steps, gap
+
+
+def compare(name: str, make: Callable[[], da.Mechanism], dt: float, duration: float) -> None:
+    ours, our_gap = measure(make(), dt, duration)
+    theirs, their_gap = measure_mujoco(make(), dt, duration)
+    print(f"{name:18s} {ours:9.1f} {theirs:9.1f} {ours / theirs:7.1f}   {our_gap:10.1e} {their_gap:10.1e}")
+
+
+def main() -> None:
+    print(f"{'':18s} {'us/step':>9s} {'MuJoCo':>9s} {'ratio':>7s}   {'least gap':>10s} {'MuJoCo':>10s}  (m)")
+    compare("box drop", zoo.box_drop, 0.01, 2.0)
+    for n in (10, 40, 100):
+        compare(f"sphere chain {n}", lambda n=n: zoo.sphere_chain(n), 0.01, 5.0)
+    for dt in (0.005, 0.001):
+        spent, gap = measure(zoo.quadruped(gait=WALKING), dt, 5.0, zoo.leg_controller())
+        print(f"quadruped walking, dt = {dt}: {spent:.1f} us/step, {1e6 * dt / spent:.1f} times real time, least gap {gap:.1e} m")
+    for name, make in (("cylinder, contacts", zoo.contact_cylinder), ("snake, links", zoo.snake)):
+        costs = {n: measure(make(n), 0.01, 2.0, repeats=5)[0] / n for n in (2, 10, 30, 100)}
+        print(f"{name}: us per step and unit " + ", ".join(f"{n}: {c:.2f}" for n, c in costs.items()) + f"; 100 against 10: {costs[100] / costs[10]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

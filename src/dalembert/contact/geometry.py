@@ -1,0 +1,140 @@
+"""Gap, normal and point of a contact at a pose, and the rows that follow from them.
+
+The gradient of every gap is that of two material points along the normal (the support points are where the distance
+is stationary): force n on a and -n on b, both at the same point, so that angular momentum is kept.
+"""
+from __future__ import annotations
+
+from math import sqrt
+
+from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE
+from dalembert.contact.terrain import nearest_on_terrain
+from dalembert.kernel import inline, kernel
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load9,
+    mat_t_vec,
+    mat_vec,
+    neg3,
+    scale3,
+    sub3,
+)
+
+
+@inline
+def lowest(contact, R, n):
+    """Support of body a against ``n``: its lowest point from the centre of mass (world axes), and its height along n."""
+    c = mat_vec(R, load3(contact.point))
+    if contact.support == BALL_SUPPORT:
+        return sub3(c, scale3(contact.radius, n)), dot3(n, c) - contact.radius
+    if contact.support == CIRCLE_SUPPORT:
+        a = mat_vec(R, load3(contact.axis))
+        m = sub3(n, scale3(dot3(n, a), a))
+        l = sqrt(dot3(m, m) + FLATNESS * FLATNESS)
+        return sub3(c, scale3(contact.radius / l, m)), dot3(n, c) - contact.radius * l
+    frame = load9(contact.frame)
+    local = mat_t_vec(frame, mat_t_vec(R, n))
+    e = load3(contact.semi)
+    scaled = (e[0] * local[0], e[1] * local[1], e[2] * local[2])
+    l = sqrt(dot3(scaled, scaled))
+    p = (-e[0] * scaled[0] / l, -e[1] * scaled[1] / l, -e[2] * scaled[2] / l)
+    return add3(c, mat_vec(R, mat_vec(frame, p))), dot3(n, c) - l
+
+
+@inline
+def measure(contact, scene, xa, Ra, xb, Rb):
+    """(gap, normal from b to a, point) of a contact at a pose, in the world."""
+    kind = contact.kind
+    if kind == PLANE:
+        n = mat_vec(Rb, load3(contact.normal))
+        p, height = lowest(contact, Ra, n)
+        return dot3(n, sub3(xa, xb)) + height - contact.offset, n, add3(xa, p)
+    centre = add3(xa, mat_vec(Ra, load3(contact.point)))
+    if kind == FIELD:
+        q = nearest_on_terrain(scene.heights, scene.terrain, centre)
+        n = (q[3], q[4], q[5])
+        return q[6] - contact.radius, n, sub3(centre, scale3(contact.radius, n))
+    d = sub3(centre, add3(xb, mat_vec(Rb, load3(contact.point_b))))
+    both = contact.radius + contact.radius_b
+    if kind == EDGES:
+        u = mat_vec(Ra, load3(contact.axis))
+        w = mat_vec(Rb, load3(contact.axis_b))
+        n = cross3(u, w)
+        area = dot3(n, n)
+        along = dot3(cross3(w, d), n) / area  # how far along a's line the nearest point lies
+        n = scale3(contact.side / sqrt(area), n)
+        return dot3(n, d) - both, n, add3(centre, sub3(scale3(along, u), scale3(contact.radius, n)))
+    if kind == LINE:
+        u = mat_vec(Rb, load3(contact.axis_b))
+        d = sub3(d, scale3(dot3(d, u), u))
+    length = sqrt(dot3(d, d))
+    n = scale3(1.0 / length, d)
+    return length - both, n, sub3(centre, scale3(contact.radius, n))
+
+
+@inline
+def put_row(row, direction, R, arm):
+    """Write the row of a force along ``direction`` at ``arm`` from the centre of mass: force (world), torque (body)."""
+    torque = mat_t_vec(R, cross3(arm, direction))
+    row[0] = direction[0]
+    row[1] = direction[1]
+    row[2] = direction[2]
+    row[3] = torque[0]
+    row[4] = torque[1]
+    row[5] = torque[2]
+
+
+@inline
+def tangents(n):
+    """Two unit vectors that complete a normal to a right-handed frame."""
+    if abs(n[0]) < 0.7:
+        t = (0.0, n[2], -n[1])
+    else:
+        t = (-n[2], 0.0, n[0])
+    t = scale3(1.0 / sqrt(dot3(t, t)), t)
+    return t, cross3(n, t)
+
+
+@kernel
+def at_knot(contact, scene, bodies):
+    """Gap, normal, point and rows of a contact at the knot."""
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    Ra = load9(a.R)
+    Rb = load9(b.R)
+    xa = load3(a.x)
+    xb = load3(b.x)
+    gap, n, p = measure(contact, scene, xa, Ra, xb, Rb)
+    contact.gap0 = gap
+    t, u = tangents(n)
+    for c in range(3):
+        contact.n0[c] = n[c]
+        contact.p0[c] = p[c]
+    arm = sub3(p, xa)
+    put_row(contact.Ga[0], n, Ra, arm)
+    put_row(contact.Ga[1], t, Ra, arm)
+    put_row(contact.Ga[2], u, Ra, arm)
+    arm = sub3(p, xb)
+    put_row(contact.Gb[0], neg3(n), Rb, arm)
+    put_row(contact.Gb[1], neg3(t), Rb, arm)
+    put_row(contact.Gb[2], neg3(u), Rb, arm)
+
+
+@kernel
+def at_end(contact, scene, bodies):
+    """Gap of a contact at the pose the iterate leads to, with its gradient by body-frame rotations there."""
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    Ra = load9(a.Rn)
+    Rb = load9(b.Rn)
+    xa = load3(a.xn)
+    xb = load3(b.xn)
+    gap, n, p = measure(contact, scene, xa, Ra, xb, Rb)
+    contact.gap = gap
+    for c in range(3):
+        contact.n[c] = n[c]
+    put_row(contact.Ha, n, Ra, sub3(p, xa))
+    put_row(contact.Hb, neg3(n), Rb, sub3(p, xb))

@@ -1,0 +1,104 @@
+"""Contacts and joint limits as record arrays: what the compiled kernels of a contact step read and write.
+
+A contact says where a feature of body ``a`` may touch body ``b`` (the world is a body too). Every pair of shapes comes
+down to four kinds, all of which are evaluated again at the end of the step (DESIGN section 4):
+
+    PLANE  a support feature of a (a ball, a circle, an ellipsoid) against a half-space fixed in b
+    BALLS  a ball of a against a ball of b
+    LINE   a ball of a against a cylinder about a line of b
+    EDGES  a line of a against a line of b
+    FIELD  a ball of a against the height field of the environment
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.mechanism.records import F, I, _fields
+
+PLANE, BALLS, LINE, EDGES, FIELD = range(5)
+#: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
+BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
+#: most edges of a linearised friction cone
+MAX_EDGES = 16
+#: a circle's support is rounded off at this tilt (rad), so that it has a gradient when it lies flat; it stays on the safe side
+FLATNESS = 1e-6
+
+CONTACT = np.dtype([
+    ("kind", I),
+    *_fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+            used=0, awake=0, owner=0, part=0, edges=0, bounced=0),
+    *_fields(
+        F, friction=0, restitution=0, weight=0,
+        # features: of a, in its frame; of b, in its frame
+        point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0, reach=0,
+        # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
+        gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
+        # at the end of the step: gap, normal and its gradient by a and by b
+        gap=0, n=3, Ha=6, Hb=6,
+        # angular parts of the Newton matrix' rows by a and by b: of the gap, of the sliding velocity
+        Ka=3, Kb=3, Ta=(2, 3), Tb=(2, 3),
+        # the iterate: slack of the gap (m/s), impulses, sliding velocity and its bound; the direction of the last solve
+        bound=0, s=0, gamma=0, beta=2, eta=2, psi=0, ds=0, dgamma=0, dbeta=2, deta=2, dpsi=0,
+        # linearised cone: impulse along each edge, and its direction
+        edge=MAX_EDGES, dedge=MAX_EDGES,
+        # impulses of the last step, to start the next one from
+        gamma1=0, beta1=2,
+    ),
+])
+
+LIMIT = np.dtype(
+    _fields(I, joint=0, direction=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+            awake=2, bounced=2)
+    + _fields(
+        F, end=2, restitution=0, friction=0, weight=0,
+        # row of the direction at the knot and at the end, coordinate there
+        c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=3, Kb=3, Ta=3, Tb=3,
+        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, gamma1=2, beta1=0,
+    )
+)
+
+#: one line of the log: a contact of a step, at its end
+ENTRY = np.dtype(
+    [("knot", "i4"), ("owner", "i4"), ("part", "i4"), ("a", "i4"), ("b", "i4"), ("gap", "f8"), ("normal_force", "f8"),
+     ("friction_force", "f8", 3), ("point", "f8", 3), ("normal", "f8", 3)]
+)
+
+
+GEOMETRY = np.dtype(
+    _fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
+    + _fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
+)
+PAIR = np.dtype(_fields(I, i=0, j=0, first=0, slots=0, general=0) + _fields(F, margin=0))
+
+
+class Shapes(NamedTuple):
+    """What the narrow phase takes: pairs, geometries, corners, planes and loops of faces, edges, room for a polygon."""
+
+    pairs: np.ndarray
+    geometries: np.ndarray
+    corners: np.ndarray  # (., 3) body frame
+    planes: np.ndarray  # (., 4) body frame
+    loops: np.ndarray  # corners of all faces, counter-clockwise
+    starts: np.ndarray  # where each face's loop begins, and the end
+    edges: np.ndarray  # (., 2) corners
+    work: np.ndarray  # (2, ROOM, 3)
+
+
+class Scene(NamedTuple):
+    """What a contact step takes besides the records: contacts, limits, terrain heights (grid) and its frame, shapes of pairs."""
+
+    contacts: np.ndarray
+    limits: np.ndarray
+    heights: np.ndarray  # (nx, ny), m
+    terrain: np.ndarray  # (x0, y0, dx, dy)
+    shapes: Shapes
+
+
+class Tape(NamedTuple):
+    """What a run with contacts records besides poses, per knot (first axis); forces are those of the step that follows."""
+
+    wrench: np.ndarray  # (N, n, 6) on the bodies by contacts: force (world), torque (body)
+    push: np.ndarray  # (N, joints, 6) along joint directions by limits and dry friction
+    after: np.ndarray  # (N, n, 6) momenta just after the knot: world, body

@@ -1,0 +1,216 @@
+"""Colliding shapes as arrays for the narrow phase, and the list of near pairs that the broad phase keeps up to date."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dalembert.contact.build import label_index, pair_law
+from dalembert.contact.features import (
+    Geometry,
+    _blank,
+    corners,
+    geometries,
+    inner_radius,
+    is_polyhedron,
+    outer_radius,
+    support_features,
+)
+from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
+from dalembert.contact.records import GEOMETRY, PAIR, Shapes
+from dalembert.kernel import kernel
+from dalembert.mechanism.mechanism import Mechanism, rotation_matrix
+from dalembert.mechanism.shapes import Box, Capsule, Sphere
+
+#: corners of a clipped face at most
+ROOM = 64
+#: most contact points of a pair
+SLOTS = 8
+_BOX_LOOPS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+
+
+def collect(mechanism: Mechanism) -> tuple[list[Geometry], list[str]]:
+    """All shapes that may touch one another, with the name of the body or obstacle each belongs to."""
+    found = [g for b in mechanism.bodies if b.collide and b.shape is not None for g in geometries(b.name, b.index, b.shape, np.zeros(3), np.eye(3))]
+    for o in mechanism.obstacles:
+        found += geometries(o.name, -1, o.shape, o.position, rotation_matrix(o.orientation))
+    return found, [g.name for g in found]
+
+
+def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
+    """The arrays of the narrow phase, with no pairs yet."""
+    records = np.zeros(len(found), GEOMETRY)
+    points: list[np.ndarray] = []
+    planes: list[np.ndarray] = []
+    loops: list[int] = []
+    starts, edges = [0], []
+    count = 0
+    for record, g in zip(records, found):
+        shape = g.shape
+        record["body"] = g.body if g.body >= 0 else world
+        record["position"], record["outer"], record["inner"] = g.position, outer_radius(shape), inner_radius(shape)
+        if isinstance(shape, Sphere | Capsule):
+            record["form"], record["radius"] = ROUND, shape.radius
+            if isinstance(shape, Capsule):
+                record["half"], record["axis"] = 0.5 * shape.length, g.axes @ np.asarray(shape.axis, dtype=float)
+        elif is_polyhedron(shape):
+            record["form"] = POLYHEDRON
+            own = g.position + corners(shape) @ g.axes.T
+            faces = _BOX_LOOPS if isinstance(shape, Box) else shape.loops  # type: ignore[attr-defined]
+            record["first_corner"], record["corners"] = count, len(own)
+            record["first_face"], record["faces"] = len(planes), len(faces)
+            rims = set()
+            for loop in faces:
+                n = np.cross(own[loop[1]] - own[loop[0]], own[loop[2]] - own[loop[1]])
+                n /= np.linalg.norm(n)
+                planes.append(np.append(n, n @ own[loop[0]]))
+                loops += [count + k for k in loop]
+                starts.append(len(loops))
+                rims |= {tuple(sorted((count + a, count + b))) for a, b in zip(loop, (*loop[1:], loop[0]))}
+            record["first_edge"], record["edges"] = len(edges), len(rims)
+            edges += sorted(rims)
+            points.append(own)
+            count += len(own)
+        else:
+            record["form"] = GENERAL
+    return Shapes(
+        np.zeros(0, PAIR), records, np.concatenate(points) if points else np.zeros((0, 3)), np.array(planes).reshape(-1, 4),
+        np.array(loops, dtype=np.int64), np.array(starts, dtype=np.int64), np.array(edges, dtype=np.int64).reshape(-1, 2), np.zeros((2, ROOM, 3)),
+    )
+
+
+@kernel
+def sweep(low, high, order, found):
+    """Pairs of boxes (n, 3) that overlap, by sweeping along x in the given order; returns how many (-1: no room)."""
+    count = 0
+    n = order.shape[0]
+    for a in range(n):
+        i = order[a]
+        for b in range(a + 1, n):
+            j = order[b]
+            if low[j, 0] > high[i, 0]:
+                break
+            if low[j, 1] <= high[i, 1] and low[i, 1] <= high[j, 1] and low[j, 2] <= high[i, 2] and low[i, 2] <= high[j, 2]:
+                if count == found.shape[0]:
+                    return -1
+                found[count, 0] = min(i, j)
+                found[count, 1] = max(i, j)
+                count += 1
+    return count
+
+
+def overlapping(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(k, 2) pairs of boxes that overlap (sweep and prune)."""
+    order = np.argsort(low[:, 0], kind="stable")
+    room = 8 * len(low) + 64
+    while True:
+        found = np.zeros((room, 2), np.int64)
+        count = int(sweep(low, high, order, found))
+        if count >= 0:
+            return found[:count]
+        room *= 4
+
+
+class PairList:
+    """The near pairs of a mechanism's shapes, valid while no body leaves its room."""
+
+    def __init__(self, mechanism: Mechanism, bodies: np.ndarray, edges: int) -> None:
+        self.mechanism, self.edges = mechanism, edges
+        self.found, self.names = collect(mechanism)
+        self.world = len(bodies) - 1
+        self.shapes = compile_shapes(self.found, self.world)
+        self.keys: list[tuple[int, int]] = []
+        self.allowed = self._allowed()
+        size = np.zeros(self.world)
+        for g in self.found:
+            if g.body >= 0:
+                size[g.body] = max(size[g.body], g.size)
+        self.size = size
+
+    def _allowed(self) -> set[tuple[int, int]]:
+        """Pairs of geometries that may collide; bodies that a joint connects do not, unless a pair was declared."""
+        mechanism = self.mechanism
+        joined = {frozenset((j.parent.name, j.child.name)) for j in mechanism.joints if j.type.freedom < 6}
+        allowed = set()
+        for i, a in enumerate(self.found):
+            for j in range(i + 1, len(self.found)):
+                b = self.found[j]
+                if a.body == b.body:
+                    continue
+                key = frozenset((a.name, b.name))
+                if pair_law(mechanism, a.name, b.name).collide and (key not in joined or key in mechanism.pair_laws):
+                    allowed.add((i, j))
+        return allowed
+
+    @property
+    def possible(self) -> bool:
+        return bool(self.allowed)
+
+    def places(self, bodies: np.ndarray, dt: float, stretch: float) -> np.ndarray:
+        """(n, 9): pose, room (m) and size (m) of every body; rooms are a part of its size, more for fast bodies."""
+        places = np.zeros((self.world, 9))
+        places[:, :3], places[:, 3:7] = bodies["x"][:-1], bodies["q"][:-1]
+        speed = np.linalg.norm(bodies["v1"][:-1], axis=1) + self.size * np.linalg.norm(bodies["w1"][:-1], axis=1)
+        start = np.linalg.norm(bodies["p"][:-1], axis=1) / bodies["mass"][:-1]
+        room = stretch * (0.1 * self.size + 8.0 * dt * np.maximum(speed, start))
+        places[:, 7], places[:, 8] = np.where(self.size > 0.0, room, 0.0), self.size
+        return places
+
+    def near(self, bodies: np.ndarray, places: np.ndarray) -> list[tuple[int, int]]:
+        """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap."""
+        centres, reach = np.zeros((len(self.found), 3)), np.zeros(len(self.found))
+        for k, (g, record) in enumerate(zip(self.found, self.shapes.geometries)):
+            R = rotation_matrix(bodies["q"][g.body]) if g.body >= 0 else np.eye(3)
+            centres[k] = (bodies["x"][g.body] if g.body >= 0 else 0.0) + R @ g.position
+            reach[k] = record["outer"] + (places[g.body, 7] if g.body >= 0 else 0.0)
+        pairs = overlapping(centres - reach[:, None], centres + reach[:, None])
+        near = []
+        for i, j in pairs.tolist():
+            d = centres[i] - centres[j]
+            if (i, j) in self.allowed and d @ d <= (reach[i] + reach[j]) ** 2:
+                near.append((i, j))
+        return near
+
+    def slots(self, key: tuple[int, int]) -> int:
+        """How many contact points a pair may have."""
+        a, b = sorted((self.shapes.geometries[k] for k in key), key=lambda g: int(g["form"]))
+        if a["form"] == ROUND and b["form"] == ROUND:
+            return 5 if a["half"] > 0.0 and b["half"] > 0.0 else 1
+        if a["form"] == ROUND and b["form"] == POLYHEDRON:
+            return 6 if a["half"] > 0.0 else 1
+        if b["form"] == GENERAL:
+            return min(2 * SLOTS, sum(len(support_features(self.found[k])) for k in key))
+        return SLOTS
+
+    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:
+        """Contact records of a list of pairs, whose first one will have the index ``first``, and the shapes with them."""
+        pairs = np.zeros(len(keys), PAIR)
+        records = []
+        forms = self.shapes.geometries["form"]
+        for pair, key in zip(pairs, keys):
+            i, j = sorted(key, key=lambda k: int(forms[k]))
+            a, b = self.found[i], self.found[j]
+            law = pair_law(self.mechanism, a.name, b.name, *self._fallback(a.name, b.name))
+            slots = _blank(self.slots(key))
+            pair["i"], pair["j"], pair["first"], pair["slots"] = i, j, first, len(slots)
+            pair["general"] = GENERAL in (forms[i], forms[j])
+            masses = [1.0 / bodies["mass"][g.body] for g in (a, b) if g.body >= 0]
+            slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
+            slots["owner"] = label_index(labels, *(self.names[k] for k in sorted(key)))
+            slots["part"] = np.arange(len(slots))
+            slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
+            slots["edges"] = self.edges if law.friction > 0.0 else 0
+            slots["reach"] = self.shapes.geometries["inner"][i] + self.shapes.geometries["inner"][j]
+            reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
+            pair["margin"] = 0.5 * min(reach) + 1e-3
+            records.append(slots)
+            first += len(slots)
+        self.keys = keys
+        self.shapes = self.shapes._replace(pairs=pairs)
+        return (np.concatenate(records) if records else _blank(0)), self.shapes
+
+    def _fallback(self, a: str, b: str) -> tuple[float, float]:
+        for o in self.mechanism.obstacles:
+            if o.name in (a, b):
+                return o.friction, o.restitution
+        return pair_law(self.mechanism, a, b).friction, pair_law(self.mechanism, a, b).restitution

@@ -1,0 +1,225 @@
+"""What a mechanism's bodies may touch: the environment, single contact points, and the laws of pairs."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import ModelError
+from dalembert.mechanism.shapes import Shape, as_axis
+
+if TYPE_CHECKING:
+    from dalembert.mechanism.mechanism import Body
+
+#: friction coefficient and restitution of pairs that nothing was said about
+DEFAULT_FRICTION, DEFAULT_RESTITUTION = 0.5, 0.0
+
+
+def coefficient(value: Any, what: str, most: float = np.inf) -> float:
+    """A finite number from 0 to ``most``, or a ModelError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a number, got {value!r}") from None
+    if not (np.isfinite(number) and 0.0 <= number <= most):
+        bound = "must not be negative" if most == np.inf else f"must lie between 0 and {most:g}"
+        raise ModelError(f"{what} {bound}, got {number:g}")
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A half-space of the environment: everything with ``normal . x < offset`` is solid."""
+
+    name: str
+    normal: np.ndarray
+    offset: float
+    friction: float
+    restitution: float
+
+    def __repr__(self) -> str:
+        return f"<ground {self.name!r}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacle:
+    """A shape that stands still in the world. ``position`` is that of its centre of mass."""
+
+    name: str
+    shape: Shape
+    position: np.ndarray
+    orientation: np.ndarray
+    friction: float
+    restitution: float
+
+    def __repr__(self) -> str:
+        return f"<obstacle {self.name!r}>"
+
+
+@dataclass(frozen=True, eq=False)
+class HeightField:
+    """A terrain z = h(x, y), smooth through a grid of ``heights`` (nx, ny) from ``origin`` (x, y) in steps of ``spacing``."""
+
+    name: str
+    heights: np.ndarray
+    origin: np.ndarray
+    spacing: np.ndarray
+    friction: float
+    restitution: float
+
+    def __repr__(self) -> str:
+        return f"<height field {self.name!r}: {self.heights.shape[0]} x {self.heights.shape[1]}>"
+
+
+@dataclass(frozen=True, eq=False)
+class ContactPoint:
+    """A point of a body, in its frame, that may touch the ground; None: the ground's own coefficient."""
+
+    body: Body
+    point: np.ndarray
+    radius: float
+    friction: float | None
+    restitution: float | None
+
+
+@dataclass(frozen=True)
+class PairLaw:
+    """Coefficients of one pair, or that it does not collide."""
+
+    friction: float
+    restitution: float
+    collide: bool
+
+
+class EnvironmentBuilder:
+    """The part of ``Mechanism`` that says what may touch what."""
+
+    name: str
+    world: Body
+    bodies: list[Body]
+    grounds: list[Ground]
+    obstacles: list[Obstacle]
+    terrains: list[HeightField]
+    contact_points: list[ContactPoint]
+    pair_laws: dict[frozenset[str], PairLaw]
+    _names: dict[str, Any]
+
+    def _take_name(self, name: str, what: str) -> str:
+        raise NotImplementedError
+
+    def _body(self, body: Body | str, what: str) -> Body:
+        raise NotImplementedError
+
+    def ground(
+        self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: float = DEFAULT_FRICTION,
+        restitution: float = DEFAULT_RESTITUTION, name: str = "ground",
+    ) -> Ground:
+        """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient."""
+        self._take_name(name, "ground")
+        if not np.isfinite(offset):
+            raise ModelError(f"ground {name!r}: offset must be finite, got {offset}")
+        ground = Ground(name, as_axis(normal, f"normal of ground {name!r}"), float(offset), *self._coefficients(name, friction, restitution))
+        self.grounds.append(ground)
+        self._names[name] = ground
+        return ground
+
+    def obstacle(
+        self, name: str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0), orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION,
+    ) -> Obstacle:
+        """Add a shape that stands still in the world; its mass says nothing."""
+        from dalembert.mechanism.mechanism import unit_quaternion, vector
+
+        self._take_name(name, "obstacle")
+        if not isinstance(shape, Shape):
+            raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
+        element = Obstacle(
+            name, shape, vector(position, 3, f"position of obstacle {name!r}"),
+            unit_quaternion(orientation, f"orientation of obstacle {name!r}"), *self._coefficients(name, friction, restitution),
+        )
+        self.obstacles.append(element)
+        self._names[name] = element
+        return element
+
+    def height_field(
+        self, heights: ArrayLike, *, origin: ArrayLike = (0.0, 0.0), spacing: ArrayLike = 1.0, friction: float = DEFAULT_FRICTION,
+        restitution: float = DEFAULT_RESTITUTION, name: str = "terrain",
+    ) -> HeightField:
+        """Add a terrain through a grid of ``heights`` (nx, ny), m: heights[i, j] stands at origin + (i, j) * spacing.
+
+        Bodies touch it with the balls, ends and corners of their shapes.
+        """
+        from dalembert.mechanism.mechanism import vector
+
+        self._take_name(name, "height field")
+        grid = np.asarray(heights, dtype=float)
+        if grid.ndim != 2 or min(grid.shape) < 2 or not np.all(np.isfinite(grid)):
+            raise ModelError(f"height field {name!r} needs a grid of at least 2 x 2 finite heights, got shape {grid.shape}")
+        if self.terrains:
+            raise ModelError(f"{self.name!r} has the height field {self.terrains[0].name!r} already: put both into one grid")
+        steps = vector(np.broadcast_to(np.asarray(spacing, dtype=float), 2), 2, f"spacing of height field {name!r}")
+        if not np.all(steps > 0.0):
+            raise ModelError(f"height field {name!r}: spacing must be positive, got {steps}")
+        element = HeightField(
+            name, np.ascontiguousarray(grid), vector(origin, 2, f"origin of height field {name!r}"), steps,
+            *self._coefficients(name, friction, restitution),
+        )
+        self.terrains.append(element)
+        self._names[name] = element
+        return element
+
+    def contact_point(
+        self, body: Body | str, *, point: ArrayLike = (0.0, 0.0, 0.0), radius: float = 0.0, friction: float | None = None,
+        restitution: float | None = None,
+    ) -> ContactPoint:
+        """Let a point of a body (body frame, m; with a ``radius``, a ball about it) touch the environment's grounds and terrain.
+
+        Coefficients that are not given are those of the ground.
+        """
+        from dalembert.mechanism.mechanism import vector
+
+        owner = self._body(body, "contact_point")
+        if owner is self.world:
+            raise ModelError("contact_point needs a body that moves, not the world")
+        what = f"contact point of body {owner.name!r}"
+        element = ContactPoint(
+            owner, vector(point, 3, what), coefficient(radius, f"radius of the {what}"),
+            None if friction is None else coefficient(friction, f"friction of the {what}"),
+            None if restitution is None else coefficient(restitution, f"restitution of the {what}", 1.0),
+        )
+        self.contact_points.append(element)
+        return element
+
+    def contact_pair(
+        self, a: Any, b: Any, *, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
+    ) -> PairLaw:
+        """Say how two bodies (or a body and a ground, obstacle or terrain, by name) touch, or that they do not.
+
+        Bodies that a joint connects do not collide unless a pair says so.
+        """
+        names = []
+        for end in (a, b):
+            name = end if isinstance(end, str) else getattr(end, "name", None)
+            if name not in self._names:
+                raise ModelError(f"contact_pair: {self.name!r} has nothing named {end!r}")
+            names.append(name)
+        if names[0] == names[1]:
+            raise ModelError(f"contact_pair needs two different bodies, got {names[0]!r} twice")
+        law = PairLaw(*self._coefficients(f"{names[0]} and {names[1]}", friction, restitution), bool(collide))
+        self.pair_laws[frozenset(names)] = law
+        return law
+
+    @staticmethod
+    def _coefficients(name: str, friction: float, restitution: float) -> tuple[float, float]:
+        return coefficient(friction, f"friction of {name!r}"), coefficient(restitution, f"restitution of {name!r}", 1.0)
+
+    @property
+    def touches(self) -> bool:
+        """True when something may touch something, or a joint has limits or dry friction."""
+        colliding = sum(b.collide for b in self.bodies)
+        around = self.grounds or self.obstacles or self.terrains
+        if self.contact_points or (colliding and around) or colliding > 1:
+            return True
+        return any(j.type.bounded for j in self.joints)  # type: ignore[attr-defined]

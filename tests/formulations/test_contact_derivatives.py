@@ -1,0 +1,86 @@
+"""The interior point direction by finite differences: along it, residuals and products must go where they are aimed at."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.contact.limits import limit_products
+from dalembert.contact.node import complementarity
+from dalembert.formulations import contact_step as kernels
+from dalembert.formulations.contact_engine import ContactEngine
+from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.linalg import clear, factor, solve
+
+DT, H, SPEED = 0.01, 0.009, 0.3
+
+
+def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
+    engine = da.Simulation(mechanism, formulation)._engine
+    assert isinstance(engine, ContactEngine)
+    return engine
+
+
+def scene_with_everything() -> da.Mechanism:
+    rng = np.random.default_rng(4)
+    mechanism = da.Mechanism("everything")
+    mechanism.ground(normal=(0.1, -0.2, 1.0), friction=0.6)
+    mechanism.body("box", da.Box(size=(0.4, 0.3, 0.2), mass=2.0), position=(0, 0, 0.3), orientation=(1, 0.1, 0.2, 0.05), collide=True)
+    mechanism.body("ball", da.Sphere(radius=0.1, mass=0.5), position=(0.05, 0.0, 0.58), collide=True)
+    mechanism.body("can", da.Cylinder(radius=0.1, length=0.3, mass=1.0), position=(1.0, 0, 0.3), orientation=(1, 0.3, 0.2, 0.1), collide=True)
+    mechanism.body("arm", da.Rod(radius=0.02, length=0.5, mass=0.3), position=(0, 1, 1), orientation=rng.normal(size=4))
+    mechanism.joint("elbow", da.Revolute(axis=(1, 2, 0), limits=(-0.01, 0.2), friction=0.4), "can", "arm", at=(0.5, 0.5, 0.6))
+    mechanism.joint("ball joint", da.Spherical(limits=((-0.05, 0.1), None, (None, 0.08)), friction=(0.1, 0.0, 0.3)), mechanism.world, "arm", at=(0, 1.2, 1.2))
+    for body in mechanism.bodies:
+        mechanism.start(body.name, linear=rng.normal(size=3), angular=rng.normal(size=3))
+    return mechanism
+
+
+@pytest.mark.parametrize("cone", ["exact", "linear"])
+@pytest.mark.parametrize("kappa", [0.01, -1e-12])
+def test_direction(cone, kappa):
+    engine = contact_engine(scene_with_everything(), da.Variational(dt=DT, cone=cone, cone_edges=6))
+    engine.overlaps()
+    records, scene, system = engine.step_records, engine.scene, engine.step_system
+    rng = np.random.default_rng(1)
+    evaluate_knot(records)
+    kernels.first_guess(records, 0)
+    records.bodies["v"][:-1] += rng.normal(size=(4, 3))
+    records.bodies["w"][:-1] += rng.normal(size=(4, 3))
+    records.joints["mu"] = 0.1 * rng.normal(size=records.joints["mu"].shape)
+    kernels.prepare(records, scene, DT, H, SPEED, engine.scratch)
+    scene.contacts["awake"] = scene.contacts["used"]
+    scene.limits["awake"] = np.isfinite(scene.limits["end"])
+    scene.contacts["gamma1"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
+    scene.contacts["beta1"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
+    kernels.contact_residual(records, scene, DT, H, engine.scratch)
+    kernels.open_all(records, scene, DT, SPEED)
+
+    def state() -> tuple[np.ndarray, np.ndarray]:
+        assert kernels.contact_residual(records, scene, DT, H, engine.scratch)[1]
+        awake = scene.contacts[scene.contacts["awake"] != 0]
+        parts = [records.bodies["r"][:-1].ravel(), *(j["r"][: int(j["rows"])] for j in records.joints)]
+        parts.append(awake["gap"] / DT - awake["bound"] - awake["s"])
+        values = [complementarity(c)[0] for c in awake] + [limit_products(l)[0] for l in scene.limits]
+        return np.concatenate(parts).copy(), np.array(values)
+
+    residual, products = state()
+    clear(system.blocks, system.structure.schedule)
+    kernels.jacobian(records, system.blocks, DT, H, 0.0)
+    kernels.contact_jacobian(records, scene, system.blocks, DT)
+    assert factor(system.blocks, system.structure.schedule) == -1
+    kernels.load_vector(records, system.vector, 0.0)
+    kernels.load_contacts(scene, system.vector, DT, kappa, False, 0.0)
+    solve(system.blocks, system.structure.schedule, system.vector)
+    kernels.directions(records, scene, system.vector, DT, kappa, False, 1.0, 0.0)
+    step = 1e-6
+    kernels.move_all_by(records, scene, system.vector, step, 0.0)
+    new_residual, new_products = state()
+    np.testing.assert_allclose((new_residual - residual) / step, -residual, atol=2e-4 * np.abs(residual).max())
+    if kappa > 0.0:
+        counts = [2 if cone == "exact" else 8] * int((scene.contacts["awake"] != 0).sum())
+        counts += [limit_products(l)[1] for l in scene.limits]
+        aims = kappa * np.array(counts) - products
+    else:
+        aims = -0.99 * products
+    np.testing.assert_allclose((new_products - products) / step, aims, rtol=1e-3, atol=1e-4 * np.abs(products).max())
