@@ -119,7 +119,7 @@ def mechanisms() -> dict[str, Callable[..., Any]]:
     """The mechanisms of the zoo by name."""
     import dalembert as da
 
-    functions = {name: getattr(da.zoo, name) for name in da.zoo.__all__}
+    functions = {name: getattr(da.zoo, name) for name in da.zoo.__all__ if inspect.isfunction(getattr(da.zoo, name))}
     return {n: f for n, f in functions.items() if inspect.signature(f).return_annotation in ("Mechanism", da.Mechanism)}
 
 
