@@ -12,7 +12,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.zoo.quadruped import WALKING
+from dalembert.zoo.quadruped import GAINS, LEGS, WALKING
 
 
 def measure(mechanism: da.Mechanism, dt: float, duration: float, control=None, repeats: int = 3) -> tuple[float, float]:
@@ -73,6 +73,53 @@ def measure_mujoco(mechanism: da.Mechanism, dt: float, duration: float) -> tuple
     return 1e6 * spent / steps, gap
 
 
+def quadruped_model(dt: float) -> str:
+    """The walking quadruped in MJCF: the same bodies, hinges, joint springs and dampers, feet and ground."""
+    mechanism = zoo.quadruped(gait=WALKING)
+    ground, feet = mechanism.grounds[0], {p.body.name: p for p in mechanism.contact_points}
+    below: dict[str, list] = {}
+    for joint in mechanism.joints:
+        below.setdefault(joint.parent.name, []).append(joint)
+
+    def body(b: Any, origin: np.ndarray, joint: str) -> str:
+        text = f'<body pos="{_text(b.position - origin)}">{joint}<inertial pos="0 0 0" mass="{b.mass}" diaginertia="{_text(np.diag(b.inertia))}"/>'
+        if b.name in feet:
+            foot = feet[b.name]
+            text += f'<geom type="sphere" pos="{_text(foot.point)}" size="{foot.radius}" friction="{ground.friction} 0 0" mass="0"/>'
+        for j in below.get(b.name, []):
+            hinge = f'<joint name="{j.name}" axis="{_text(j.type.basis[:, 0])}" pos="{_text(j.point_child)}" stiffness="{j.type.spring[0]}" damping="{j.type.damping[0]}"/>'
+            text += body(j.child, b.position, hinge)
+        return text + "</body>"
+
+    trunk = body(mechanism["trunk"], np.zeros(3), "<freejoint/>")
+    motors = "".join(f'<motor joint="{j.name}"/>' for j in mechanism.joints)
+    return (f'<mujoco><option timestep="{dt}"/><worldbody><geom type="plane" size="0 0 1" friction="{ground.friction} 0 0"/>{trunk}</worldbody>'
+            f"<actuator>{motors}</actuator></mujoco>")
+
+
+def measure_mujoco_quadruped(dt: float, duration: float) -> tuple[float, float, float]:
+    """(time per step in us, smallest distance of any contact in m, way walked in m) of the same gait in MuJoCo."""
+    import mujoco as library
+
+    mujoco: Any = library
+    model = mujoco.MjModel.from_xml_string(quadruped_model(dt))
+    data = mujoco.MjData(model)
+    names = [model.joint(i).name for i in range(1, model.njnt)]
+    places = [(leg, part) for leg in LEGS for part in GAINS if f"{leg} {part} joint" in names]
+    for leg, part in places:
+        data.joint(f"{leg} {part} joint").qpos[0] = WALKING.angles(0.0, LEGS[leg][2])[part]
+    steps, gap, spent = round(duration / dt), np.inf, 0.0
+    for k in range(steps):
+        for i, name in enumerate(names):
+            leg, part = name.removesuffix(" joint").rsplit(" ", 1)
+            data.ctrl[i] = GAINS[part][0] * WALKING.angles(k * dt, LEGS[leg][2])[part]
+        start = time.perf_counter()
+        mujoco.mj_step(model, data)
+        spent += time.perf_counter() - start
+        gap = min(gap, float(data.contact.dist.min())) if data.ncon else gap
+    return 1e6 * spent / steps, gap, float(np.hypot(data.qpos[0], data.qpos[1]))
+
+
 def compare(name: str, make: Callable[[], da.Mechanism], dt: float, duration: float) -> None:
     ours, our_gap = measure(make(), dt, duration)
     theirs, their_gap = measure_mujoco(make(), dt, duration)
@@ -86,7 +133,11 @@ def main() -> None:
         compare(f"sphere chain {n}", lambda n=n: zoo.sphere_chain(n), 0.01, 5.0)
     for dt in (0.005, 0.001):
         spent, gap = measure(zoo.quadruped(gait=WALKING), dt, 5.0, zoo.leg_controller())
-        print(f"quadruped walking, dt = {dt}: {spent:.1f} us/step, {1e6 * dt / spent:.1f} times real time, least gap {gap:.1e} m")
+        theirs, their_gap, way = measure_mujoco_quadruped(dt, 5.0)
+        print(
+            f"quadruped walking, dt = {dt}: {spent:.1f} us/step with its Python controller, {1e6 * dt / spent:.1f} times real time, least gap "
+            f"{gap:.1e} m; MuJoCo {theirs:.1f} us/step without its controller (ratio {spent / theirs:.1f}), least gap {their_gap:.1e} m, walks {way:.2f} m"
+        )
     for name, make in (("cylinder, contacts", zoo.contact_cylinder), ("snake, links", zoo.snake)):
         costs = {n: measure(make(n), 0.01, 2.0, repeats=5)[0] / n for n in (2, 10, 30, 100)}
         print(f"{name}: us per step and unit " + ", ".join(f"{n}: {c:.2f}" for n, c in costs.items()) + f"; 100 against 10: {costs[100] / costs[10]:.2f}")
