@@ -13,8 +13,9 @@ from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recordi
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.system import System, build_system
+from dalembert.formulations.maximal.targets import explain_targets
 from dalembert.kernel import announce_compilation
-from dalembert.linalg import analyse
+from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -210,38 +211,40 @@ class KinematicEngine(ImplicitEngine):
         self.graph = analyse([6] * world, edges)
         self.between = np.array([[-1, -1] if world in (a, b) else [self.graph.block(a, b), self.graph.block(b, a)] for a, b in pairs])
         self.graph_blocks, self.graph_vector = self.graph.new_blocks(), self.graph.new_vector()
-        self.ones = np.ones((len(joints), 6))
-        self.weights = np.where(joints["row_direction"] >= 0, options.drive_weight, 1.0)
+        self.path = np.zeros((world, kinematic_step.ORDERS + 1, WIDTH))
+        self.path_sizes = np.zeros(self.path.shape[1:])
+        self.pulled = np.zeros((len(joints), 6))
+        self.soft = np.where(joints["row_direction"] >= 0, 1.0 / options.drive_weight, 1.0)
 
     @property
     def applies(self) -> bool:
         """True when the drives determine the pose."""
         return self.freedom == 0 and not self.mechanism.couplings
 
+    def state(self) -> tuple[np.ndarray, ...]:
+        return *super().state(), self.path.copy(), self.path_sizes.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        super().restore(state[:-2])
+        self.path[:], self.path_sizes[:] = state[-2:]
+
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
         options = self.options
         outcome, done, size = kinematic_step.run_steps(
-            self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
-            self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
-            self.base_load, recording, inputs, MULTISTEP[options.method], bool(np.all(self.weights == 1.0)),
-            first, count, options.dt, options.tolerance, options.max_iterations,
+            self.records, self.stages, self.path, self.path_sizes, self.soft, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal,
+            self.between, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.pulled, self.clock,
+            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, options.dt, options.tolerance, options.max_iterations,
         )
         self.outcome = (int(outcome), float(size))
+        self.last_targets = inputs.target[done]
         return int(done)
 
     def failure(self, time: float) -> StepFailure:
-        """The error for targets that no pose can meet."""
-        worst = [
-            (float(np.max(np.abs(self.row_residual[e.index, : int(j["locks"])]), initial=0.0)), e.name)
-            for e, j in zip(self.mechanism.joints, self.records.joints)
-        ]
-        drives = [e.name for e in self.mechanism.joints if "position" in e.type.drive]  # type: ignore[operator]
-        opened = ", ".join(f"{name!r} by {size:.2g}" for size, name in sorted(worst, reverse=True)[:4])
-        return StepFailure(
-            f"no pose of {self.mechanism.name!r} meets the targets of its drives in the step at t = {time:.6g} s: open are {opened} "
-            f"(m or rad). The drives are {', '.join(drives[:12])}{' ...' if len(drives) > 12 else ''}; give targets that agree "
-            "(Simulation.solve_pose finds some), or smaller steps."
-        )
+        """The error for targets that no pose can meet, or none within a step."""
+        what = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
+        if self.outcome[0] == kinematic_step.SINGULAR:
+            return StepFailure(f"{what} fails: its drives hardly hold it in that pose. Avoid it, or use solver='general'.")
+        return StepFailure(f"{what} fails: {explain_targets(self, self.last_targets)}")
 
 
 class SemiImplicitEngine(MaximalEngine):
