@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ControlError, ModelError
-from dalembert.formulations.maximal.engine import Inputs
+from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, no_stages
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
 from dalembert.mechanism.records import Records
 
@@ -23,22 +23,22 @@ DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and r
 
 
 class InputTables:
-    """Inputs of every step of a run, and the targets of the driven joints at every knot."""
+    """Inputs of every step of a run, and the targets of the driven joints at every knot and between."""
 
-    def __init__(
-        self, mechanism: Mechanism, records: Records, targets: Mapping[str, Target], steps: int, time: float, dt: float, controlled: bool,
-    ) -> None:
-        self.mechanism, self.records = mechanism, records
+    def __init__(self, mechanism: Mechanism, engine: MaximalEngine, targets: Mapping[str, Target], steps: int, time: float, controlled: bool) -> None:
+        self.mechanism, self.engine, self.records = mechanism, engine, engine.records
+        self.time, self.dt = time, engine.dt
         self.stepwise = bool(mechanism.potentials)
-        bodies, joints = len(records.bodies) - 1, len(records.joints)
+        bodies, joints, _ = engine.sizes
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
-        driven = records.joints["driven"].any(axis=1)
-        if driven.any():
-            self.target = np.repeat(records.joints["target"][None], steps + 1, axis=0)
+        self.functions: dict[str, Callable[[float], ArrayLike]] = {}
+        self.driven = bool(self.records.joints["driven"].any())
+        if self.driven:
+            self.target = np.repeat(self.records.joints["target"][None], steps + 1, axis=0)
             for name, target in targets.items():
-                self._follow(mechanism[name], target, time + dt * np.arange(steps + 1))
+                self._follow(mechanism[name], target, time + self.dt * np.arange(steps + 1))
         else:
             self.target = np.zeros((1, joints, 6))
 
@@ -50,23 +50,51 @@ class InputTables:
                 f"the table of targets of joint {element.name!r} covers {target.start:g} to {target.end:g} s, "
                 f"the run goes from {times[0]:g} to {times[-1]:g} s"
             )
-        for k, t in enumerate(times):
-            if k > 0 or callable(target):
-                self.target[k, element.index, :free] = target_coordinates(element, _at(target, t), t)
+        if callable(target):
+            self.functions[element.name] = target
+            self.target[:, element.index, :free] = [target_coordinates(element, target(t), t) for t in times]
+        else:
+            self.target[1:, element.index, :free] = target_coordinates(element, target, times[0])
         turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
         jumps = np.abs(np.diff(self.target[:, element.index][:, turning], axis=0))
         if jumps.size and jumps.max() > LARGEST_TURN:
             when = times[int(np.argmax(jumps.max(axis=1)))]
             raise ModelError(f"the target of joint {element.name!r} jumps by {jumps.max():.3g} rad in the step at t = {when:.6g} s, more than a step can follow")
 
+    def between(self, step: int, fractions: ArrayLike) -> np.ndarray:
+        """(times, joints, 6) targets within a step: functions at the time itself, values on the way from knot to knot."""
+        shares = np.asarray(fractions, dtype=float)
+        first, last = self.target[step], self.target[step + 1]
+        targets = first + shares[:, None, None] * (last - first)
+        for name, function in self.functions.items():
+            element = self.mechanism[name]
+            for row, share in zip(targets, shares):
+                time = self.time + (step + share) * self.dt
+                row[element.index, : element.type.freedom] = target_coordinates(element, function(time), time)
+        return targets
+
     def window(self, first: int, count: int) -> Inputs:
-        """Inputs of ``count`` steps from step ``first``."""
-        target = self.target[first : first + count + 1] if len(self.target) > 1 else np.repeat(self.target, count + 1, axis=0)
-        return Inputs(self.wrench[first : first + count], self.joint[first : first + count], target)
+        """Inputs of ``count`` whole steps from step ``first``."""
+        wrench, joint, nodes = self.wrench[first : first + count], self.joint[first : first + count], self.engine.nodes
+        if not self.driven:
+            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])))
+        staged = 1 if self.engine.one_start or not nodes else count
+        stage = np.stack([self.between(first + i, nodes) for i in range(staged)])
+        return Inputs(wrench, joint, self.target[first : first + count + 1], stage)
+
+    def part(self, step: int, start: float, length: float) -> Inputs:
+        """Inputs of a part of a step, ``start`` and ``length`` as fractions of it."""
+        whole = self.window(step, 1)
+        if not self.driven:
+            return whole
+        target = self.between(step, [start, start + length])
+        stage = self.between(step, start + length * np.array(self.engine.nodes))[None]
+        return Inputs(whole.wrench, whole.joint, target, stage)
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
-        return self.window(0, steps)
+        target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
+        return Inputs(self.wrench[:steps], self.joint[:steps], target, no_stages(target.shape[1]))
 
     def at(self, step: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Wrenches and joint forces of one step, None where there are none."""
@@ -77,10 +105,6 @@ class InputTables:
         for potential in self.mechanism.potentials:
             body = self.records.bodies[potential.body.index]
             self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
-
-
-def _at(target: Any, time: float) -> Any:
-    return target(time) if callable(target) else target
 
 
 class Table:
@@ -173,5 +197,6 @@ def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, ta
         if drives[i] == "force":  # type: ignore[index]
             tables.joint[step, element.index, i] = number
         else:
+            tables.functions.pop(element.name, None)
             tables.target[step + 1 :, element.index, i] = number
             records.joints["target"][element.index, i] = number

@@ -75,7 +75,7 @@ class Reader:
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
         steps = np.minimum(knots, self.knots - 2)
         wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
-        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage)
         for i in range(len(knots)):
             engine.records.bodies["x"][:-1], engine.records.bodies["q"][:-1] = short.position[i], short.orientation[i]
             short.row_force[i], short.coupling_force[i] = least_norm(engine, short.row_force[i], short.coupling_force[i], per_row)
@@ -115,7 +115,7 @@ def with_contact_forces(inputs: Inputs, tape: Any) -> Inputs:
         return inputs
     wrench, push = tape[0].wrench[:-1], tape[0].push[:-1]
     return Inputs(
-        wrench + inputs.wrench if len(inputs.wrench) else wrench.copy(), push + inputs.joint if len(inputs.joint) else push.copy(), inputs.target
+        wrench + inputs.wrench if len(inputs.wrench) else wrench.copy(), push + inputs.joint if len(inputs.joint) else push.copy(), inputs.target, inputs.stage,
     )
 
 

@@ -17,6 +17,7 @@ from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, s
 from dalembert.formulations.maximal.engine import Recording
 from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
 from dalembert.reading import read_trajectory
@@ -296,7 +297,7 @@ class Simulation:
     def _run(self, steps: int, control: Control | None, *, record: bool = True, progress: bool | None = None) -> Trajectory:
         engine = self._engine
         recording = engine.new_recording(steps + 1)
-        tables = InputTables(self.mechanism, engine.records, self._targets, steps, self.time, self.formulation.dt, control is not None)
+        tables = InputTables(self.mechanism, engine, self._targets, steps, self.time, control is not None)
         start = engine.records.joints["coordinate"].copy()
         engine.record(recording, 0)
         start_time = self.time
@@ -311,7 +312,7 @@ class Simulation:
                 if tables.stepwise:
                     tables.add_potentials(done)
                 tick = clock.perf_counter()
-                solved = engine.run(recording, tables.window(done, count), done, count)
+                solved = advance(engine, recording, tables, done, count)
                 spent = clock.perf_counter() - tick
                 done += solved
                 self.time = start_time + done * self.formulation.dt

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
-from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
+from dalembert.formulations.implicit_step import MOST_STAGES, SINGULAR, SOLVED, STAGE, run_steps
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.system import System, build_system
-from dalembert.formulations.maximal.targets import explain_targets
+from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.kernel import announce_compilation
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
@@ -25,22 +26,29 @@ class Tableau(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     c: np.ndarray
+    embedded: np.ndarray
     stiffly_accurate: bool
 
 
-def _tableau(a: list[list[float]], b: list[float]) -> Tableau:
-    matrix, weights = np.array(a), np.array(b)
-    return Tableau(matrix, weights, matrix.sum(axis=1), bool(np.allclose(matrix[-1], weights)))
+def tableau(a: ArrayLike, b: ArrayLike, embedded: ArrayLike) -> Tableau:
+    """A method by its stages ``a``, its weights ``b``, and those of an embedded method of lower order, for the error of a step."""
+    matrix, weights, other = np.array(a, dtype=float), np.array(b, dtype=float), np.array(embedded, dtype=float)
+    if not (1 <= len(weights) <= MOST_STAGES and matrix.shape == (len(weights),) * 2 and other.shape == weights.shape):
+        raise ModelError(f"a tableau has 1 to {MOST_STAGES} stages and as many weights, got shapes {matrix.shape}, {weights.shape}, {other.shape}")
+    if np.any(np.triu(matrix, 1)) or np.any(np.diag(matrix) <= 0.0):
+        raise ModelError("a tableau must be lower triangular with a positive diagonal")
+    if abs(weights.sum() - 1.0) > 1e-12 or abs(other.sum() - 1.0) > 1e-12:
+        raise ModelError(f"the weights of a tableau must sum to 1, got {weights.sum():.15g} and {other.sum():.15g}")
+    return Tableau(matrix, weights, matrix.sum(axis=1), other, bool(np.allclose(matrix[-1], weights, rtol=0.0, atol=1e-14)))
 
 
 _G = 1.0 - np.sqrt(0.5)
 #: Quaternion, Appendix A. The second row of the stiffly accurate method is sqrt(2)/2, 1 - sqrt(2)/2 (as printed it does not sum to 1).
 TABLEAUS = {
-    "sdirk2": _tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G]),
-    "pareschi_russo": _tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5]),
+    "sdirk2": tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G], [1.0, 0.0]),
+    "pareschi_russo": tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5], [1.0, 0.0]),
 }
 MULTISTEP = {"bdf1": 1, "bdf2": 2}
-METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
 
 BODY = 7  # unknowns of a body: v and q'
 #: how many times the work of a factorisation exact Newton may cost
@@ -55,6 +63,8 @@ class Implicit:
     BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
     ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
     2**max_halvings steps before ``StepFailure``.
+    ``accuracy`` (m; DIRK methods): every step ``dt`` is covered by as many smaller ones as keep the estimated error of each
+    below this; rotations count by the size of the body.
     ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
     after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
     position drives weigh against those of joints when the kinematic solver shares out redundant ones.
@@ -65,6 +75,7 @@ class Implicit:
     tolerance: float = 1e-10
     max_iterations: int = 40
     max_halvings: int = 6
+    accuracy: float | None = None
     stabilization: float = 0.2
     solver: str = "auto"
     drive_weight: float = 1.0
@@ -82,8 +93,13 @@ class Implicit:
             raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
         if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
             raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
-        if self.method not in METHODS:
-            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
+        methods = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+        if self.method not in methods:
+            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
+            raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
+        if self.accuracy is not None and self.method not in TABLEAUS:
+            raise ModelError(f"Implicit: accuracy needs a DIRK method ({', '.join(TABLEAUS)}), not {self.method!r}")
         for name, least in (("max_iterations", 1), ("max_halvings", 0)):
             if getattr(self, name) < least:
                 raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
@@ -129,12 +145,15 @@ class ImplicitEngine(MaximalEngine):
         announce_compilation(implicit_step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
+        self.one_start = options.method in MULTISTEP
+        self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(self.tableau.c)
         bodies, joints, couplings = self.sizes
         self.stages = np.zeros(bodies, STAGE)
-        self.saved_stages = self.stages.copy()
         self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
         self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
         self.scratch = np.zeros((13, 12))
+        self.asked = np.repeat(self.records.joints["target"][None], 2, axis=0)
         self._reader = KnotReader(mechanism, options.dt)
 
     def _build(self) -> System:
@@ -169,33 +188,57 @@ class ImplicitEngine(MaximalEngine):
         reader.clock[:] = self.clock
         return reader.read_knot()
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options, system = self.options, self.system
-        multistep = MULTISTEP.get(options.method, 0)
-        tableau = TABLEAUS["sdirk2" if multistep else options.method]
         outcome, done, size = run_steps(
             self.records, self.stages, system.edges, system.blocks, system.structure.schedule, system.vector, self.impulse,
-            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.saved_stages, self.clock,
-            self.base_load, recording, inputs, tableau, multistep, first, count, options.dt, self.compliance,
-            options.tolerance, options.max_iterations, options.max_halvings,
+            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.clock, self.base_load, recording,
+            inputs, self.tableau, MULTISTEP.get(options.method, 0), first, count, dt, self.compliance, options.tolerance,
+            options.max_iterations,
         )
+        return self._note(outcome, done, size, inputs, dt)
+
+    def _note(self, outcome: int, done: int, size: float, inputs: Inputs, dt: float) -> int:
+        """Keep what a failed step was asked for, and how it ended."""
         self.outcome = (int(outcome), float(size))
+        if outcome != SOLVED and (dt == self.dt or self.options.accuracy is not None):
+            self.asked = inputs.target[done : done + 2].copy()
         return int(done)
+
+    def step_error(self, dt: float) -> float:
+        """Estimated error (m) of the step just made: its distance from the result of the embedded method.
+
+        Velocities count by what they move within the step, as is due to the differential variables of index 2.
+        """
+        stages, count = self.stages, len(self.tableau.b)
+        weights = dt * (self.tableau.b - self.tableau.embedded)
+        size = self.records.bodies["length"][:-1, None]
+        linear, turning = np.einsum("s,nsc->nc", weights, stages["kx"][:, :count]), np.einsum("s,nsc->nc", weights, stages["kq"][:, :count])
+        speed, spin = np.einsum("s,nsc->nc", weights, stages["kv"][:, :count]), np.einsum("s,nsc->nc", weights, stages["kw"][:, :count])
+        parts = (linear, 2.0 * size * turning, dt * speed, 2.0 * dt * size * spin)
+        return float(max(np.max(np.linalg.norm(part, axis=1), initial=0.0) for part in parts))
 
     @property
     def solved(self) -> bool:
         return self.outcome[0] == SOLVED
 
+    def _moves(self) -> str:
+        """What the drives that move most do in the failed step."""
+        moves = largest_moves(self, *self.asked)
+        return f"; drives move {moves} in it" if moves else ""
+
     def failure(self, time: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         outcome, size = self.outcome
+        unmet = unmet_targets(self, self.asked[1])
+        if unmet is not None:
+            return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {unmet}")
         reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
         self.records.joints["r"] = self.row_residual
         return StepFailure(
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
-            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
-            "Use a smaller dt, or check the model and its targets there."
+            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s"
+            f"{self._moves()}. Use a smaller dt, or check the model and its targets there."
         )
 
 
@@ -228,23 +271,22 @@ class KinematicEngine(ImplicitEngine):
         super().restore(state[:-2])
         self.path[:], self.path_sizes[:] = state[-2:]
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options = self.options
         outcome, done, size = kinematic_step.run_steps(
             self.records, self.stages, self.path, self.path_sizes, self.soft, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal,
             self.between, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.pulled, self.clock,
-            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, options.dt, options.tolerance, options.max_iterations,
+            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, dt, options.tolerance, options.max_iterations,
         )
-        self.outcome = (int(outcome), float(size))
-        self.last_targets = inputs.target[done]
-        return int(done)
+        return self._note(outcome, done, size, inputs, dt)
 
     def failure(self, time: float) -> StepFailure:
         """The error for targets that no pose can meet, or none within a step."""
-        what = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
         if self.outcome[0] == kinematic_step.SINGULAR:
-            return StepFailure(f"{what} fails: its drives hardly hold it in that pose. Avoid it, or use solver='general'.")
-        return StepFailure(f"{what} fails: {explain_targets(self, self.last_targets)}")
+            reason = "the drives hardly hold it in that pose. Avoid the pose, or use solver='general'."
+        else:
+            reason = unmet_targets(self, self.asked[1]) or f"none was found from the pose before{self._moves()}. Use smaller steps or smoother targets."
+        return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {reason}")
 
 
 class SemiImplicitEngine(MaximalEngine):
@@ -261,12 +303,11 @@ class SemiImplicitEngine(MaximalEngine):
             np.zeros((bodies, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6)), np.zeros(couplings),
         )
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         system = self.system
         done, size = semi_implicit_step.run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load, recording, inputs,
-            first, count, self.options.dt, self.options.stabilization, self.compliance, *self.scratch,
+            first, count, dt, self.options.stabilization, self.compliance, *self.scratch,
         )
         self.outcome = (SOLVED if done == count else SINGULAR, float(size))
         return int(done)

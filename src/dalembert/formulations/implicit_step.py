@@ -20,12 +20,12 @@ from math import isfinite
 
 import numpy as np
 
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot, put6, set_targets
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.hessians import add_direction, add_laws, add_row
 from dalembert.mechanism.records import COMPLIANT
-from dalembert.mechanism.rows import aim, consistent, frame_rotation, row_value
+from dalembert.mechanism.rows import consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -34,13 +34,15 @@ FLIP = 0.3
 REUSE = 0.02
 COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
 
+#: stages that a DIRK method may have
+MOST_STAGES = 6
 #: a body's part of a stage: the last two states, the aggregate, the iterate, the residual, the stages' derivatives
 STAGE = np.dtype([
     ("x0", "f8", 3), ("q0", "f8", 4), ("v0", "f8", 3), ("w0", "f8", 4),
     ("x1", "f8", 3), ("q1", "f8", 4), ("v1", "f8", 3), ("w1", "f8", 4),
     ("xp", "f8", 3), ("qp", "f8", 4), ("vp", "f8", 3), ("wp", "f8", 4),
     ("v", "f8", 3), ("w", "f8", 4), ("spin", "f8", 3), ("r", "f8", 7),
-    ("kx", "f8", (3, 3)), ("kq", "f8", (3, 4)), ("kv", "f8", (3, 3)), ("kw", "f8", (3, 4)),
+    ("kx", "f8", (MOST_STAGES, 3)), ("kq", "f8", (MOST_STAGES, 4)), ("kv", "f8", (MOST_STAGES, 3)), ("kw", "f8", (MOST_STAGES, 4)),
 ])
 
 
@@ -503,16 +505,6 @@ def begin(stages, impulse, coupling_impulse):
     coupling_impulse[:] = 0.0
 
 
-@kernel
-def set_targets(records, targets, fraction):
-    """Aim the driven joints at their targets at a fraction of the step."""
-    for i in records.driven:
-        joint = records.joints[i]
-        for k in range(joint.free):
-            joint.target[k] = targets[0, i, k] + fraction * (targets[1, i, k] - targets[0, i, k])
-        aim(joint)
-
-
 @merged
 def try_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               gamma, compliance, tolerance, max_iterations):
@@ -532,18 +524,18 @@ def try_stage(records, stages, edges, blocks, schedule, vector, impulse, couplin
 
 @merged
 def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              tableau, targets, start, length, dt, compliance, tolerance, max_iterations):
+              tableau, targets, dt, compliance, tolerance, max_iterations):
     """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28). The state changes only if it is solved.
 
-    ``start`` and ``length``: the part of the interval between the two targets that the step covers.
+    ``targets`` (stages, joints, 6): where the driven joints are at the stages.
     """
-    a, b, c = tableau.a, tableau.b, tableau.c
+    a, b = tableau.a, tableau.b
     total = 0
     gamma = dt * a[0, 0]
     size = 0.0
     for stage in range(b.shape[0]):
         gamma = dt * a[stage, stage]
-        set_targets(records, targets, start + length * c[stage])
+        set_targets(records, targets[stage])
         aggregate_stage(stages, a, stage, dt)
         outcome, iterations, size = try_stage(
             records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
@@ -566,68 +558,54 @@ def write_forces(impulse, coupling_impulse, gamma, forces, coupling_forces):
 
 @kernel
 def run_steps(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              saved, clock, base_load, recording, inputs, tableau, multistep, first, count, dt, compliance, tolerance, max_iterations, max_halvings):
+              clock, base_load, recording, inputs, tableau, multistep, first, count, dt, compliance, tolerance, max_iterations):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot.
 
-    ``multistep``: order of the BDF formula, 0 for a DIRK method throughout. ``clock[1]``: steps of equal length behind.
-    A step that has no solution is tried in 2, 4, ... steps of the DIRK method. Returns (outcome, steps done, residual).
+    ``multistep``: order of the BDF formula, 0 for a DIRK method throughout. ``clock``: [length of the step before, steps of
+    that length behind]. Returns (outcome, steps done, residual).
     """
-    bodies = records.bodies
     size = 0.0
-    weights = tableau.b
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        targets = inputs.target[index : index + 2]
-        outcome = NOT_CONVERGED
-        iterations = 0
-        parts = 1
-        gamma = dt
-        if multistep == 1 or (multistep == 2 and clock[1] >= 1.0):
+        history = clock[1] if clock[0] == dt else 0.0
+        if multistep == 1 or (multistep == 2 and history >= 1.0):
             gamma = dt if multistep == 1 else 2.0 / 3.0 * dt
             if multistep == 1:
                 aggregate(stages, 1.0, 0.0)
             else:
                 aggregate(stages, 4.0 / 3.0, -1.0 / 3.0)
-            set_targets(records, targets, 1.0)
+            set_targets(records, inputs.target[index + 1])
             outcome, iterations, size = try_stage(
                 records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
                 gamma, compliance, tolerance, max_iterations,
             )
             if outcome == SOLVED:
-                accept(records, stages, weights, dt, gamma, False)
-                clock[1] += 1.0
-        if outcome != SOLVED:
-            saved[:] = stages
-            for halving in range(max_halvings + 1):
-                parts = 1 << halving
-                small = dt / parts
-                for part in range(parts):
-                    outcome, spent, size, gamma = dirk_step(
-                        records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual,
-                        scratch, tableau, targets, part / parts, 1.0 / parts, small, compliance, tolerance, max_iterations,
-                    )
-                    iterations += spent
-                    if outcome != SOLVED:
-                        break
-                if outcome == SOLVED:
-                    clock[1] = 1.0 if parts == 1 else 0.0
-                    break
-                stages[:] = saved
+                accept(records, stages, tableau.b, dt, gamma, False)
+        else:
+            outcome, iterations, size, gamma = dirk_step(
+                records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual,
+                scratch, tableau, inputs.stage[min(index, inputs.stage.shape[0] - 1)], dt, compliance, tolerance, max_iterations,
+            )
         if outcome != SOLVED:
             restore(records, stages)
             return outcome, index, size
-        clock[0] = dt
+        clock[0], clock[1] = dt, history + 1.0
         write_forces(impulse, coupling_impulse, gamma, recording.row_force[knot + 1], recording.coupling_force[knot + 1])
-        recording.substeps[knot + 1] = parts
+        recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        for i in range(bodies.shape[0] - 1):
-            store3(recording.position[knot + 1, i], load3(bodies[i].x))
-            store4(recording.orientation[knot + 1, i], load4(bodies[i].q))
-            for c in range(3):
-                recording.momentum[knot + 1, i, c] = bodies[i].p[c]
-                recording.momentum[knot + 1, i, 3 + c] = bodies[i].l[c]
+        record_knot(records, recording, knot + 1)
     return SOLVED, count, size
+
+
+@kernel
+def record_knot(records, recording, knot):
+    """Write poses and momenta of the knot into the recording."""
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        store3(recording.position[knot, i], load3(bodies[i].x))
+        store4(recording.orientation[knot, i], load4(bodies[i].q))
+        put6(recording.momentum[knot, i], load3(bodies[i].p), load3(bodies[i].l))
 
 
 @kernel

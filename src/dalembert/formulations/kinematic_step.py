@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.formulations.implicit_step import accept, aggregate, dot4, residual, restore, set_targets
-from dalembert.formulations.maximal.knot import apply_inputs
+from dalembert.formulations.implicit_step import accept, aggregate, dot4, record_knot, residual, restore
+from dalembert.formulations.maximal.knot import apply_inputs, set_targets
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
 from dalembert.linalg.rows import add, largest, load, load_vector, replace, scale, store, store_vector, subtract, zeros
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import add3, load3, load4, scale3, store3, store4
+from dalembert.spatial.tuples import add3, load3, load4, scale3
 
 SOLVED, INCONSISTENT, SINGULAR = 0, 1, 2
 #: an iteration that shrinks the open rows by at least this factor keeps the factor of N for the next one
@@ -304,13 +304,13 @@ def even_acceleration(stages):
 def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diagonal, between, impulse, coupling_impulse, rows, coupling_rows, pulled,
               clock, base_load, recording, inputs, multistep, first, count, dt, tolerance, max_iterations):
     """``count`` steps from knot ``first`` of the recording. Returns (outcome, steps done, largest open row)."""
-    bodies = records.bodies
     size = 0.0
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        set_targets(records, inputs.target[index : index + 2], 1.0)
-        starts = clock[1] == 0.0
+        set_targets(records, inputs.target[index + 1])
+        history = clock[1] if clock[0] == dt else 0.0
+        starts = history == 0.0
         if starts:
             begin(stages, path, dt)
         if multistep == 1:
@@ -324,7 +324,7 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
             aggregate(stages, 4.0 / 3.0, -1.0 / 3.0)
         impulse[:] = 0.0
         outcome, iterations = INCONSISTENT, 0
-        for known in (min(ORDERS, int(clock[1]) + 1), 0):
+        for known in (min(ORDERS, int(history) + 1), 0):
             guess(stages, vector, path, sizes, known, gamma)
             outcome, spent, size = find_pose(
                 records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, coupling_impulse, rows, coupling_rows, pulled,
@@ -344,17 +344,11 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
             return SINGULAR, index, size
         accept(records, stages, NO_WEIGHTS, dt, gamma, False)
         extend(stages, path, sizes)
-        clock[0] = dt
-        clock[1] += 1.0
+        clock[0], clock[1] = dt, history + 1.0
         for i in range(impulse.shape[0]):
             for k in range(6):
                 recording.row_force[knot + 1, i, k] = impulse[i, k] / gamma
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        for i in range(bodies.shape[0] - 1):
-            store3(recording.position[knot + 1, i], load3(bodies[i].x))
-            store4(recording.orientation[knot + 1, i], load4(bodies[i].q))
-            for c in range(3):
-                recording.momentum[knot + 1, i, c] = bodies[i].p[c]
-                recording.momentum[knot + 1, i, 3 + c] = bodies[i].l[c]
+        record_knot(records, recording, knot + 1)
     return SOLVED, count, size

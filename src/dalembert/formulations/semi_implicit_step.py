@@ -5,7 +5,7 @@ velocity level only; the fraction ``stabilization`` of what is open is asked bac
 """
 from __future__ import annotations
 
-from dalembert.formulations.maximal.knot import aim_all, apply_inputs, evaluate_knot, open_amounts, project
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, open_amounts, project, set_targets
 from dalembert.kernel import kernel
 from dalembert.mechanism.records import COMPLIANT
 from dalembert.spatial import quaternion
@@ -22,10 +22,7 @@ def run_steps(records, blocks, schedule, vector, clock, base_load, recording, in
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        for i in records.driven:
-            for k in range(joints[i].free):
-                joints[i].target[k] = inputs.target[index, i, k]
-        aim_all(records)
+        set_targets(records, inputs.target[index])
         evaluate_knot(records)
         open_amounts(records, rows, gaps)
         for i in range(joints.shape[0]):

@@ -50,7 +50,7 @@ JOINT = np.dtype(
         # laws along the free directions; coordinates at the knot (unwrapped); prescribed motion of driven directions
         stiffness=6, rest=6, damping=6, input=6, target=6, coordinate=6, rate=6, acceleration=6, pitch=0,
         # inertia reflected along the free directions, left limit of its momentum at the knot, and that momentum put aside
-        armature=6, spin=6, spin_kept=6,
+        armature=6, spin=6,
         # canonical axes and reporting axes in the bodies' frames, rest orientation of a ball joint's springs
         frame_parent=9, frame_child=9, report_frame=9, rest_frame=9,
     )

@@ -1,4 +1,4 @@
-"""Why position drives could not be followed: the targets that no pose of the mechanism meets, each with what it misses."""
+"""Why position drives could not be followed: the targets that no pose meets, each with what it misses, or those that move far."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,7 +6,6 @@ import numpy as np
 from dalembert.errors import AssemblyError
 from dalembert.formulations.maximal.assembly import coordinate_errors, nearest_pose
 from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.mechanism.mechanism import JointElement
 
 #: targets missed by less than this are met, m or rad
 MET = 1e-8
@@ -14,45 +13,61 @@ MET = 1e-8
 SHARE = 1e-3
 
 
-def explain_targets(engine: MaximalEngine, start: np.ndarray) -> str:
-    """What is wrong with the targets in the records: a sentence that names the drives. The engine stays as it is.
+def unmet_targets(engine: MaximalEngine, end: np.ndarray) -> str | None:
+    """The drives whose targets ``end`` (joints, 6) do not agree, in a sentence; None when a pose meets them all.
 
-    Looks for the pose that the passive joints allow and that comes nearest to all targets; drives with targets that
-    agree with one another are met in it. ``start`` (joints, 6): the targets of the last pose.
+    Looks for the pose that the passive joints allow and that comes nearest to the targets: a drive that agrees with the
+    others is met in it. The engine stays as it is.
     """
     mechanism, records, before = engine.mechanism, engine.records, engine.state()
-    wishes = {joint.name: _wish(engine, joint) for joint in mechanism.joints if "position" in joint.type.drive}  # type: ignore[operator]
+    wishes = _driven(engine, end)
+    if not wishes:
+        return None
     try:
         nearest_pose(mechanism, records, wishes, {})
-        engine.refresh()
         misses = {name: coordinate_errors(records, mechanism[name].index, mechanism[name].type, wish) for name, wish in wishes.items()}
     except AssemblyError as error:
-        return f"its joints cannot be closed near the targets: {error}"
+        return f"the joints cannot be closed near the targets of the drives: {error}"
     finally:
         engine.restore(before)
-        engine.refresh()
-    worst = max(float(np.nanmax(np.abs(miss))) for miss in misses.values())
-    if worst > MET:
-        found = _listed(engine, misses, SHARE * worst)
-        return f"no pose meets the targets of its drives: the nearest one misses {found}. Give targets that agree (Simulation.solve_pose finds some)."
-    moved = {name: wish - start[mechanism[name].index, : wish.size] for name, wish in wishes.items()}
-    largest = max(float(np.nanmax(np.abs(move))) for move in moved.values())
-    return f"its drives move too far in one step: {_listed(engine, moved, 0.5 * largest)}. Use smaller steps or smoother targets."
+    worst = _largest(misses)
+    if worst < MET:
+        return None
+    return (
+        f"no pose meets the targets of its drives; the nearest one misses {_listed(engine, misses, SHARE * worst)}. "
+        "Give targets that agree (Simulation.solve_pose finds some)."
+    )
 
 
-def _wish(engine: MaximalEngine, joint: JointElement) -> np.ndarray:
-    """Targets along a joint's free directions, NaN where it is not driven."""
-    record = engine.records.joints[joint.index]
-    free = joint.type.freedom
-    return np.where(record["driven"][:free], record["target"][:free], np.nan)
+def largest_moves(engine: MaximalEngine, start: np.ndarray, end: np.ndarray) -> str:
+    """The drives that move most from targets ``start`` to targets ``end`` (joints, 6); empty where none does."""
+    before, after = _driven(engine, start), _driven(engine, end)
+    moves = {name: after[name] - before[name] for name in after}
+    largest = _largest(moves)
+    return _listed(engine, moves, 0.5 * largest) if largest > 0.0 else ""
+
+
+def _driven(engine: MaximalEngine, targets: np.ndarray) -> dict[str, np.ndarray]:
+    """Targets of the position-driven joints along their free directions, NaN where a direction is not driven."""
+    wishes = {}
+    for element, joint in zip(engine.mechanism.joints, engine.records.joints):
+        driven = joint["driven"][: element.type.freedom].astype(bool)
+        if driven.any():
+            wishes[element.name] = np.where(driven, targets[element.index, : len(driven)], np.nan)
+    return wishes
+
+
+def _largest(amounts: dict[str, np.ndarray]) -> float:
+    return max((float(np.nanmax(np.abs(values))) for values in amounts.values()), default=0.0)
 
 
 def _listed(engine: MaximalEngine, amounts: dict[str, np.ndarray], least: float) -> str:
-    """Drives by the size of their amounts, with the units."""
+    """Drives with amounts of at least ``least``, the largest first, with units."""
     rows = []
     for name, values in amounts.items():
         kinds = engine.mechanism[name].type.directions
-        sizes = [(abs(v), f"{v:.3g} {'m' if kinds[i][0] in ('slide', 'distance') else 'rad'}") for i, v in enumerate(values) if abs(v) > least]
-        if sizes:
-            rows.append((max(sizes)[0], f"{name!r} by {' and '.join(text for _, text in sizes)}"))
+        units = ["m" if kind in ("slide", "distance") else "rad" for kind, _ in kinds]
+        parts = [f"{value:.3g} {unit}" for value, unit in zip(values, units) if abs(value) >= least]
+        if parts:
+            rows.append((float(np.nanmax(np.abs(values))), f"{name!r} by {' and '.join(parts)}"))
     return ", ".join(text for _, text in sorted(rows, reverse=True))
