@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, no_stages
@@ -52,7 +53,10 @@ class InputTables:
             )
         if callable(target):
             self.functions[element.name] = target
-            self.target[:, element.index, :free] = [target_coordinates(element, target(t), t) for t in times]
+            values = np.array([target_coordinates(element, target(t), t) for t in times])
+            if _turns_freely(element):
+                values[:, -3:] = follow_turns(values[:, -3:])
+            self.target[:, element.index, :free] = values
         else:
             self.target[1:, element.index, :free] = target_coordinates(element, target, times[0])
         turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
@@ -108,34 +112,52 @@ class InputTables:
 
 
 class Table:
-    """A smooth function through targets (times, values)."""
+    """A smooth function through targets (times, values); free rotations are interpolated as rotations."""
 
-    def __init__(self, name: str, times: ArrayLike, values: ArrayLike) -> None:
+    def __init__(self, element: JointElement, times: ArrayLike, values: ArrayLike) -> None:
         t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
         if t.ndim != 1 or len(t) < 2 or len(v) != len(t) or not (np.all(np.isfinite(t)) and np.all(np.isfinite(v)) and np.all(np.diff(t) > 0.0)):
-            raise ModelError(f"a table of targets of joint {name!r} needs two or more ascending times and as many finite values")
+            raise ModelError(f"a table of targets of joint {element.name!r} needs two or more ascending times and as many finite values")
         self.start, self.end = float(t[0]), float(t[-1])
-        self._spline = CubicSpline(t, v)
+        rows = np.array([target_coordinates(element, row, time) for row, time in zip(v, t)])
+        straight = element.type.freedom - (3 if _turns_freely(element) else 0)
+        self._spline = CubicSpline(t, rows[:, :straight])
+        self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if _turns_freely(element) else None
 
     def __call__(self, time: float) -> np.ndarray:
-        return self._spline(min(max(time, self.start), self.end))
+        time = min(max(time, self.start), self.end)
+        return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
 
 
 def read_target(element: JointElement, target: Target, time: float) -> Target:
     """A checked target: a value, or a function of time."""
     if isinstance(target, tuple) and len(target) == 2 and np.ndim(target[0]) == 1 and np.size(target[0]) > 1:
-        return Table(element.name, *target)
+        return Table(element, *target)
     if callable(target):
         target_coordinates(element, target(time), time)
         return target
     return target_coordinates(element, target, time)
 
 
+def _turns_freely(element: JointElement) -> bool:
+    """True when the last three coordinates of a joint are a rotation vector."""
+    return any(kind == "ball" for kind, _ in element.type.directions)
+
+
+def follow_turns(vectors: np.ndarray) -> np.ndarray:
+    """The same rotations (N, 3) by vectors that go on smoothly beyond half a turn."""
+    smooth = vectors.copy()
+    for before, now in pairwise(smooth):
+        angle = np.linalg.norm(now)
+        axis = now / angle if angle > 0.0 else before / max(float(np.linalg.norm(before)), 1e-300)
+        now += 2.0 * np.pi * np.round((axis @ before - angle) / (2.0 * np.pi)) * axis
+    return smooth
+
+
 def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
     """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
     numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
-    ball = any(kind == "ball" for kind, _ in element.type.directions)
-    if ball and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
+    if _turns_freely(element) and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
         numbers = np.concatenate([numbers[:-4], Rotation.from_quat(numbers[-4:], scalar_first=True).as_rotvec()])
     if numbers.shape != (free,) or not np.all(np.isfinite(numbers)):
         raise ModelError(f"target of joint {element.name!r} at t = {time:.6g} s must be {free} finite numbers, got {value}")

@@ -172,6 +172,23 @@ class Simulation:
             raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
         self._targets[joint] = read_target(element, target, self.time)
 
+    def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
+        """Drive a free joint of the world so that its child moves as ``body`` (its namesake by default) did in a recorded run.
+
+        So that part of a machine can be simulated alone.
+        """
+        element = self._joint(joint)
+        if element.parent is not self.mechanism.world or len(element.type.directions) != 6:
+            raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
+        index, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
+        values, record = [], engine.records.bodies[element.child.index]
+        for position, orientation in zip(trajectory.position[:, index], trajectory.orientation[:, index]):
+            record["x"], record["q"] = position, orientation
+            values.append(self.coordinates(joint))
+        engine.restore(before)
+        engine.refresh()
+        self.set_target(joint, (trajectory.time, values))
+
     def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
         """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
 

@@ -13,6 +13,7 @@ from dalembert.formulations.implicit_step import MOST_STAGES, SINGULAR, SOLVED, 
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.kernel import announce_compilation
@@ -63,7 +64,7 @@ class Implicit:
     BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
     ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
     2**max_halvings steps before ``StepFailure``.
-    ``accuracy`` (m; DIRK methods): every step ``dt`` is covered by as many smaller ones as keep the estimated error of each
+    ``accuracy`` (m; stiffly accurate DIRK methods, as others leave rows open by more than a smaller step may move): every step ``dt`` is covered by as many smaller ones as keep the estimated error of each
     below this; rotations count by the size of the body.
     ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
     after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
@@ -98,8 +99,8 @@ class Implicit:
             raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
         if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
             raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
-        if self.accuracy is not None and self.method not in TABLEAUS:
-            raise ModelError(f"Implicit: accuracy needs a DIRK method ({', '.join(TABLEAUS)}), not {self.method!r}")
+        if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
+            raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
         for name, least in (("max_iterations", 1), ("max_halvings", 0)):
             if getattr(self, name) < least:
                 raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
@@ -206,17 +207,12 @@ class ImplicitEngine(MaximalEngine):
         return int(done)
 
     def step_error(self, dt: float) -> float:
-        """Estimated error (m) of the step just made: its distance from the result of the embedded method.
-
-        Velocities count by what they move within the step, as is due to the differential variables of index 2.
-        """
+        """Estimated error (m) of the poses of the step just made: their distance from those of the embedded method."""
         stages, count = self.stages, len(self.tableau.b)
         weights = dt * (self.tableau.b - self.tableau.embedded)
-        size = self.records.bodies["length"][:-1, None]
-        linear, turning = np.einsum("s,nsc->nc", weights, stages["kx"][:, :count]), np.einsum("s,nsc->nc", weights, stages["kq"][:, :count])
-        speed, spin = np.einsum("s,nsc->nc", weights, stages["kv"][:, :count]), np.einsum("s,nsc->nc", weights, stages["kw"][:, :count])
-        parts = (linear, 2.0 * size * turning, dt * speed, 2.0 * dt * size * spin)
-        return float(max(np.max(np.linalg.norm(part, axis=1), initial=0.0) for part in parts))
+        moved = np.einsum("s,nsc->nc", weights, stages["kx"][:, :count])
+        turned = np.einsum("s,nsc->nc", weights, stages["kq"][:, :count]) * 2.0 * self.records.bodies["length"][:-1, None]
+        return float(max(np.max(np.linalg.norm(part, axis=1)) for part in (moved, turned)))
 
     @property
     def solved(self) -> bool:
@@ -235,6 +231,11 @@ class ImplicitEngine(MaximalEngine):
             return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {unmet}")
         reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
         self.records.joints["r"] = self.row_residual
+        if outcome == SOLVED:
+            return StepFailure(
+                f"the step at t = {time:.6g} s of {self.mechanism.name!r} does not reach an accuracy of {self.options.accuracy:g} m "
+                f"even in steps of {SMALLEST * self.options.dt:.3g} s. Ask for less accuracy, or check for jumps of forces and targets there."
+            )
         return StepFailure(
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
             f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s"
