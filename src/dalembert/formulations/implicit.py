@@ -316,6 +316,6 @@ class SemiImplicitEngine(MaximalEngine):
     def failure(self, time: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         return StepFailure(
-            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no velocities that satisfy its joints and drives "
-            f"(residual {self.outcome[1]:.3g} m/s). Use a smaller dt, or check the targets there."
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} leads to velocities that are not finite. "
+            "Use a smaller dt, or a stabilization below 1."
         )
