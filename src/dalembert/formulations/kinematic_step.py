@@ -218,7 +218,7 @@ def run_steps(records, stages, blocks, schedule, vector, diagonal, between, ones
         history = clock[1] if clock[0] == dt else 0.0
         second = multistep == 2 and history >= 1.0
         gamma = 2.0 / 3.0 * dt if second else dt
-        aggregate(stages, 4.0 / 3.0 if second else 1.0, -1.0 / 3.0 if second else 0.0)
+        aggregate(records, stages, 4.0 / 3.0 if second else 1.0, -1.0 / 3.0 if second else 0.0)
         guess_pose(records, stages, dt, history)
         outcome, iterations, size = find_pose(
             records, blocks, schedule, vector, diagonal, between, ones, rows, max(1e-13, min(1e-12, tolerance * dt)), max_iterations
