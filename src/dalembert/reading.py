@@ -56,11 +56,12 @@ class Reader:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
         coordinate = self.pose()["coordinate"]
         engine = self.engine
-        system, motion = engine.system, new_motion(self.knots, *engine.sizes[:2])
+        system, motion, prescribed = engine.system, new_motion(self.knots, *engine.sizes[:2]), self._prescribed(coordinate)
         motion_series(
             engine.records, system.blocks, system.structure.schedule, system.vector, engine.compliance,
-            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion, engine.exact,
+            self.recording, self.inputs, engine.base_load, prescribed, motion, engine.exact,
         )
+        motion.actuation[:] += self._rotor_force(prescribed)
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
             force=motion.force, torque=motion.torque, actuation=motion.actuation,
@@ -82,7 +83,13 @@ class Reader:
         joints = engine.sizes[1]
         force, torque, actuation = (np.zeros((len(knots), joints, n)) for n in (3, 3, 6))
         force_series(engine.records, short, inputs, engine.base_load, force, torque, actuation)
+        actuation += self._rotor_force(self._prescribed(self.pose()["coordinate"]))[knots]
         return dict(force=force, torque=torque, actuation=actuation)
+
+    def _rotor_force(self, prescribed: np.ndarray) -> np.ndarray:
+        """What drives need besides to accelerate the reflected inertias of their own directions."""
+        joints = self.engine.records.joints
+        return np.where(joints["driven"] != 0, joints["armature"], 0.0) * prescribed[1]
 
     def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""

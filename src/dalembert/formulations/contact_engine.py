@@ -37,7 +37,7 @@ class ContactEngine(VariationalEngine):
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
         records = self.records
-        self.step_records = Records(records.bodies.copy(), records.joints.copy(), records.couplings.copy(), records.gravity, records.driven)
+        self.step_records = records._replace(bodies=records.bodies.copy(), joints=records.joints.copy(), couplings=records.couplings.copy())
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
         self.fixed = build_contacts(mechanism, records, edges, self.labels)

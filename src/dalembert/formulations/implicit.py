@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
-from dalembert.formulations.implicit_step import MOST_STAGES, SINGULAR, SOLVED, STAGE, run_steps
+from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
@@ -19,6 +19,7 @@ from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.kernel import announce_compilation
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.records import AXLE, MOST_STAGES
 
 
 class Tableau(NamedTuple):
@@ -107,9 +108,6 @@ class Implicit:
 
     def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
-        for joint in mechanism.joints:
-            if any(inertia > 0.0 for inertia in joint.type.armature):  # type: ignore[union-attr]
-                raise ModelError(f"Implicit has no armature yet, and joint {joint.name!r} has {joint.type.armature}; use Variational, or set it to zero")
         if mechanism.touches:
             raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
         if self.method == "semi_implicit":
@@ -150,6 +148,8 @@ class ImplicitEngine(MaximalEngine):
         self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(self.tableau.c)
         bodies, joints, couplings = self.sizes
+        if np.any(self.records.joints["armature"] > 0.0):
+            self.records = self.records._replace(axles=np.zeros(joints, AXLE))
         self.stages = np.zeros(bodies, STAGE)
         self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
         self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
@@ -173,13 +173,16 @@ class ImplicitEngine(MaximalEngine):
         w, u = orientation[:, :1], orientation[:, 1:]
         stages["w0"][:, 0] = -np.sum(u * half, axis=1)
         stages["w0"][:, 1:] = w * half + np.cross(u, half)
+        if len(self.records.axles):
+            inertia = self.records.joints["armature"]
+            self.records.axles["r0"] = np.divide(self.records.joints["spin"], inertia, out=np.zeros_like(inertia), where=inertia > 0.0)
 
     def state(self) -> tuple[np.ndarray, ...]:
-        return *super().state(), self.stages.copy()
+        return *super().state(), self.stages.copy(), self.records.axles.copy()
 
     def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        super().restore(state[:-1])
-        self.stages[:] = state[-1]
+        super().restore(state[:-2])
+        self.stages[:], self.records.axles[:] = state[-2:]
 
     def read_knot(self) -> tuple[Motion, Recording]:
         reader = self._reader

@@ -24,7 +24,7 @@ from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joi
 from dalembert.kernel import inline, kernel, merged
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.hessians import add_direction, add_laws, add_row
-from dalembert.mechanism.records import COMPLIANT
+from dalembert.mechanism.records import COMPLIANT, MOST_STAGES
 from dalembert.mechanism.rows import consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
@@ -34,8 +34,6 @@ FLIP = 0.3
 REUSE = 0.02
 COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
 
-#: stages that a DIRK method may have
-MOST_STAGES = 6
 #: a body's part of a stage: the last two states, the aggregate, the iterate, the residual, the stages' derivatives
 STAGE = np.dtype([
     ("x0", "f8", 3), ("q0", "f8", 4), ("v0", "f8", 3), ("w0", "f8", 4),
@@ -69,7 +67,7 @@ def add7(r, rows, size, G):
 @kernel
 def residual(records, stages, impulse, coupling_impulse, row_residual, coupling_residual, gamma):
     """All equations at the iterate. Returns (size in m/s, False when a joint flipped or a number is not finite)."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+    bodies, joints, couplings, axles = records.bodies, records.joints, records.couplings, records.axles
     world = bodies.shape[0] - 1
     for i in range(world):
         stage, body = stages[i], bodies[i]
@@ -109,7 +107,12 @@ def residual(records, stages, impulse, coupling_impulse, row_residual, coupling_
                 rate = flow(joint.Gc[k], stages[joint.child])
                 if joint.parent != world:
                     rate += flow(joint.Gp[k], stages[joint.parent])
-                row_residual[i, k] = impulse[i, k] + gamma * joint.damping[joint.row_direction[k]] * rate
+                direction = joint.row_direction[k]
+                row_residual[i, k] = impulse[i, k] + gamma * joint.damping[direction] * rate
+                if joint.armature[direction] > 0.0:
+                    axles[i].r[direction] = rate
+                    row_residual[i, k] += joint.armature[direction] * (rate - axles[i].rp[direction])
+                    size = max(size, abs(row_residual[i, k]) / joint.armature[direction] * bodies[joint.child].length)
             else:
                 row_residual[i, k] = row_value(joint, k, y, C) / gamma
                 size = max(size, abs(row_residual[i, k]))
@@ -222,7 +225,7 @@ def jacobian(records, stages, edges, blocks, impulse, coupling_impulse, gamma, c
             write_rows(blocks[joint.block_jp].M, blocks[joint.block_pj].M, joint.Gp, joint.rows)
         write_rows(blocks[joint.block_jc].M, blocks[joint.block_cj].M, joint.Gc, joint.rows)
         for k in range(joint.locks, joint.rows):
-            damper_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world)
+            law_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world)
     for i in range(couplings.shape[0]):
         c = couplings[i]
         blocks[c.diagonal].M[0, 0] = compliance * c.soft
@@ -270,9 +273,9 @@ def add_stiffness(blocks, bodies, parent, child, edge, world, K, scale):
 
 
 @kernel
-def damper_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world):
-    """mu + gamma d (G u) = 0 by the unknowns of both bodies: through the velocities, and through the turning of G."""
-    weight = gamma * joint.damping[joint.row_direction[k]]
+def law_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world):
+    """mu + (gamma d + a) (G u) - a (G u)_p = 0 by the unknowns of both bodies: through the velocities, and the turning of G."""
+    weight = gamma * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
     K[:] = 0.0
     add_row(K, joint, k, 1.0, y, C, Rp)
     for end in range(2):
@@ -411,8 +414,12 @@ def solve_stage(records, stages, edges, blocks, schedule, vector, impulse, coupl
 
 
 @kernel
-def aggregate(stages, alpha0, alpha1):
+def aggregate(records, stages, alpha0, alpha1):
     """Aggregate of the last two states for a multistep method (y_p of eq. 25)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.rp[c] = alpha0 * axle.r0[c] + alpha1 * axle.r1[c]
     for i in range(stages.shape[0]):
         s = stages[i]
         for c in range(3):
@@ -424,8 +431,14 @@ def aggregate(stages, alpha0, alpha1):
 
 
 @kernel
-def aggregate_stage(stages, a, stage, dt):
+def aggregate_stage(records, stages, a, stage, dt):
     """Aggregate of the last state and of the earlier stages' derivatives (eq. 27)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.rp[c] = axle.r0[c]
+            for j in range(stage):
+                axle.rp[c] += dt * a[stage, j] * axle.k[j, c]
     for i in range(stages.shape[0]):
         s = stages[i]
         store3(s.xp, load3(s.x0))
@@ -442,8 +455,12 @@ def aggregate_stage(stages, a, stage, dt):
 
 
 @kernel
-def keep_stage(stages, stage, gamma):
+def keep_stage(records, stages, stage, gamma):
     """Derivatives of a solved stage (eq. 28)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.k[stage, c] = (axle.r[c] - axle.rp[c]) / gamma
     for i in range(stages.shape[0]):
         s = stages[i]
         for c in range(3):
@@ -458,6 +475,15 @@ def keep_stage(stages, stage, gamma):
 def accept(records, stages, b, dt, gamma, combine):
     """Make the solved step the last state: the last stage's, or the combination of all stages by the weights ``b``."""
     bodies = records.bodies
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.r1[c] = axle.r0[c]
+            if combine:
+                for j in range(b.shape[0]):
+                    axle.r0[c] += dt * b[j] * axle.k[j, c]
+            else:
+                axle.r0[c] = axle.r[c]
     for i in range(stages.shape[0]):
         s, body = stages[i], bodies[i]
         store3(s.x1, load3(s.x0))
@@ -536,7 +562,7 @@ def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, couplin
     for stage in range(b.shape[0]):
         gamma = dt * a[stage, stage]
         set_targets(records, targets[stage])
-        aggregate_stage(stages, a, stage, dt)
+        aggregate_stage(records, stages, a, stage, dt)
         outcome, iterations, size = try_stage(
             records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
             gamma, compliance, tolerance, max_iterations,
@@ -544,7 +570,7 @@ def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, couplin
         total += iterations
         if outcome != SOLVED:
             return outcome, total, size, gamma
-        keep_stage(stages, stage, gamma)
+        keep_stage(records, stages, stage, gamma)
     accept(records, stages, b, dt, gamma, not tableau.stiffly_accurate)
     return SOLVED, total, size, gamma
 
@@ -572,9 +598,9 @@ def run_steps(records, stages, edges, blocks, schedule, vector, impulse, couplin
         if multistep == 1 or (multistep == 2 and history >= 1.0):
             gamma = dt if multistep == 1 else 2.0 / 3.0 * dt
             if multistep == 1:
-                aggregate(stages, 1.0, 0.0)
+                aggregate(records, stages, 1.0, 0.0)
             else:
-                aggregate(stages, 4.0 / 3.0, -1.0 / 3.0)
+                aggregate(records, stages, 4.0 / 3.0, -1.0 / 3.0)
             set_targets(records, inputs.target[index + 1])
             outcome, iterations, size = try_stage(
                 records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,

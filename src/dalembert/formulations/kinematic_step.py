@@ -278,9 +278,9 @@ def find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, bet
 
 
 @kernel
-def aggregate_start(stages, half):
+def aggregate_start(records, stages, half):
     """The first step of BDF2 by the trapezoidal rule, (v + v_0)/2 = (x - x_0)/dt: BDF1 would leave its forces wrong."""
-    aggregate(stages, 1.0, 0.0)
+    aggregate(records, stages, 1.0, 0.0)
     for i in range(stages.shape[0]):
         s = stages[i]
         for c in range(3):
@@ -290,7 +290,7 @@ def aggregate_start(stages, half):
 
 
 @kernel
-def even_acceleration(stages):
+def even_acceleration(records, stages):
     """Half the change of the velocities in half a step: the acceleration of the trapezoidal rule's step, (v - v_0)/dt."""
     for i in range(stages.shape[0]):
         s = stages[i]
@@ -298,6 +298,10 @@ def even_acceleration(stages):
             s.vp[c] = 0.5 * (s.v0[c] + s.v[c])
         for c in range(4):
             s.wp[c] = 0.5 * (s.w0[c] + s.w[c])
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.rp[c] = 0.5 * (axle.r0[c] + axle.r[c])
 
 
 @kernel
@@ -315,13 +319,13 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
             begin(stages, path, dt)
         if multistep == 1:
             gamma = dt
-            aggregate(stages, 1.0, 0.0)
+            aggregate(records, stages, 1.0, 0.0)
         elif starts:
             gamma = 0.5 * dt
-            aggregate_start(stages, gamma)
+            aggregate_start(records, stages, gamma)
         else:
             gamma = 2.0 / 3.0 * dt
-            aggregate(stages, 4.0 / 3.0, -1.0 / 3.0)
+            aggregate(records, stages, 4.0 / 3.0, -1.0 / 3.0)
         impulse[:] = 0.0
         outcome, iterations = INCONSISTENT, 0
         for known in (min(ORDERS, int(history) + 1), 0):
@@ -337,7 +341,7 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
             restore(records, stages)
             return outcome, index, size
         if starts and multistep == 2:
-            even_acceleration(stages)
+            even_acceleration(records, stages)
             residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
         if not find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, rows, pulled, tolerance):
             restore(records, stages)

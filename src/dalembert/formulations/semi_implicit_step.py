@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from math import isfinite
 
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, open_amounts, project, set_targets
+from dalembert.formulations.maximal.knot import (
+    apply_inputs,
+    evaluate_knot,
+    joint_rates,
+    open_amounts,
+    project,
+    set_targets,
+)
 from dalembert.kernel import kernel
 from dalembert.mechanism.records import COMPLIANT
 from dalembert.spatial import quaternion
@@ -47,6 +54,10 @@ def run_steps(records, blocks, schedule, vector, clock, base_load, recording, in
         size = project(records, blocks, schedule, vector, compliance, wanted, dt, 1e-12, velocity, impulse, coupling_impulse)
         if not isfinite(size):
             return index, size
+        joint_rates(records, velocity, rows)
+        for i in range(joints.shape[0]):
+            for k in range(joints[i].free):
+                joints[i].spin[k] = joints[i].armature[k] * rows[i, k]
         for i in range(bodies.shape[0] - 1):
             body, u = bodies[i], velocity[i]
             store3(body.x, add3(load3(body.x), scale3(dt, load3(u))))
