@@ -6,6 +6,7 @@ choosing a solver: mobility, redundancy, overactuation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sparse
 from scipy.linalg import qr
 
 from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.kernel import kernel
 from dalembert.mechanism.topology import spanning_tree, tree_order
 
 RANK_TOLERANCE = 1e-9
@@ -77,25 +79,30 @@ def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
     """Rank decisions at the engine's pose: passive rows first, then the drives among what is left.
 
     The rows of a spanning tree are independent. The others count by their part along the velocities that the tree
-    leaves, as many as its joints have freedoms: a dense rank-revealing QR of so few columns takes no time.
+    leaves: there are few of these, as many as its joints have freedoms.
     """
     rows = row_set(engine)
     tree, motions = _tree_motions(engine, rows)
-    size = np.sqrt(rows.matrix.multiply(rows.matrix).sum(axis=1)).reshape(-1, 1)
-    parts = (rows.matrix @ motions) / np.asarray(size)
     closing, drives = np.flatnonzero(~(tree | rows.driven)), np.flatnonzero(rows.driven)
-    rank, order, gap, left = _pivots(parts[closing])
-    drive_rank, drive_order, drive_gap, _ = _pivots(parts[drives] @ left)
+    others = rows.matrix[np.concatenate([closing, drives])]
+    parts = (others @ motions) / np.sqrt(np.asarray(others.multiply(others).sum(axis=1)).reshape(-1, 1))
+    order, gaps, ranks = np.arange(len(parts)), [np.inf], []
+    for first, last in ((0, len(closing)), (len(closing), len(parts))):
+        pivots = np.zeros(last - first + 1)
+        ranks.append(independent_rows(parts, order, first, last, pivots, RANK_TOLERANCE))
+        if 0 < ranks[-1] < last - first:
+            gaps.append(pivots[ranks[-1] - 1] / max(pivots[ranks[-1]], 1e-300))
+    names = [rows.owners[i] for i in np.concatenate([closing, drives])]
     return Redundancy(
-        rows=int(np.count_nonzero(~rows.driven)), rank=int(np.count_nonzero(tree)) + rank, driven_rows=len(drives), driven_rank=drive_rank,
-        freedom=motions.shape[1] - rank - drive_rank,
-        redundant=tuple(rows.owners[i] for i in sorted(closing[order[rank:]])),
-        redundant_drives=tuple(rows.owners[i] for i in sorted(drives[drive_order[drive_rank:]])), gap=min(gap, drive_gap),
+        rows=int(np.count_nonzero(~rows.driven)), rank=int(np.count_nonzero(tree)) + ranks[0],
+        driven_rows=len(drives), driven_rank=ranks[1], freedom=motions.shape[1] - sum(ranks),
+        redundant=tuple(names[i] for i in sorted(order[ranks[0] : len(closing)])),
+        redundant_drives=tuple(names[i] for i in sorted(order[len(closing) + ranks[1] :])), gap=float(min(gaps)),
     )
 
 
 def _tree_motions(engine: MaximalEngine, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are independent in a spanning tree, and an orthonormal basis (6 n, f) of the velocities that they leave.
+    """Which rows are independent in a spanning tree, and a basis (6 n, f) of unit vectors of the velocities that they leave.
 
     From body to body, G_here u_here + G_there u_there = 0 gives u_there but for what the joint leaves free.
     """
@@ -111,24 +118,45 @@ def _tree_motions(engine: MaximalEngine, rows: RowSet) -> tuple[np.ndarray, np.n
     for joint, here, there in order:
         own = np.flatnonzero((rows.joint == joint) & ~rows.driven)
         G = rows.matrix[own].toarray().reshape(len(own), world, 6)
-        rank, pivots, _, free = _pivots(G[:, there])
-        own, G = own[pivots[:rank]], G[pivots[:rank]]
+        factors: Any = qr(G[:, there].T, pivoting=True)
+        rank = int(np.count_nonzero(np.abs(np.diag(factors[1])) > RANK_TOLERANCE))
+        own, G = own[factors[2][:rank]], G[factors[2][:rank]]
         independent[own] = True
-        known = velocity[here]
+        free, known = factors[0][:, rank:], velocity[here]
         follow = -np.linalg.pinv(G[:, there]) @ (G[:, here] @ known) if here >= 0 else np.zeros((6, known.shape[1]))
         velocity[there] = np.hstack([follow, np.zeros((6, count - known.shape[1])), free])
         count += free.shape[1]
     motions = np.vstack([np.hstack([velocity[b], np.zeros((6, count - velocity[b].shape[1]))]) for b in range(world)])
-    return independent, np.linalg.qr(motions)[0]
+    return independent, motions / np.linalg.norm(motions, axis=0)
 
 
-def _pivots(rows: np.ndarray) -> tuple[int, np.ndarray, float, np.ndarray]:
-    """Rank, order of the rows (independent ones first), gap of the decision, orthonormal basis of what they leave (columns)."""
-    if len(rows) == 0:
-        return 0, np.zeros(0, dtype=int), np.inf, np.eye(rows.shape[1])
-    factors: Any = qr(rows.T, pivoting=True, check_finite=False)
-    Q, R, order = factors
-    pivots = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(pivots > RANK_TOLERANCE))
-    gap = np.inf if rank == len(pivots) or rank == 0 else float(pivots[rank - 1] / max(pivots[rank], 1e-300))
-    return rank, np.asarray(order), gap, Q[:, rank:]
+@kernel
+def independent_rows(A, order, first, last, pivots, tolerance):
+    """Gram-Schmidt with row pivoting among the rows ``first`` to ``last`` of A; those after ``last`` are freed of them too.
+
+    Changes A and the order of its rows; ``pivots``: what was left of each row chosen, and of the largest one not chosen.
+    Returns the rank.
+    """
+    for step in range(last - first + 1):
+        size, pick = 0.0, -1
+        for i in range(first + step, last):
+            square = 0.0
+            for c in range(A.shape[1]):
+                square += A[i, c] * A[i, c]
+            if square > size:
+                size, pick = square, i
+        pivots[step] = sqrt(size)
+        if pick < 0 or not pivots[step] > tolerance:
+            return step
+        here = first + step
+        order[here], order[pick] = order[pick], order[here]
+        for c in range(A.shape[1]):
+            A[here, c], A[pick, c] = A[pick, c], A[here, c]
+            A[here, c] /= pivots[step]
+        for i in range(here + 1, A.shape[0]):
+            along = 0.0
+            for c in range(A.shape[1]):
+                along += A[i, c] * A[here, c]
+            for c in range(A.shape[1]):
+                A[i, c] -= along * A[here, c]
+    return last - first
