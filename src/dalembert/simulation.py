@@ -270,11 +270,17 @@ class Simulation:
 
     # ---- running it
 
-    def view(self, *, port: int = 8080, block: bool = True) -> Any:
-        """Run in a browser, in real time: pull on bodies, move targets and forces by sliders. Returns the viewer when ``block`` is false."""
-        from dalembert.view.live import view_simulation
+    def view(
+        self, *, port: int = 8080, block: bool = True, browser: bool = False, ranges: Mapping[str, tuple[float, float]] | None = None,
+    ) -> Any:
+        """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open it there too.
 
-        return view_simulation(self, port=port, block=block)
+        ``ranges``: ends of the sliders of position-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
+        the viewer when ``block`` is false; its ``stop`` ends the page.
+        """
+        from dalembert.view.playground import view_simulation
+
+        return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {})
 
     def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""

@@ -254,7 +254,8 @@ class Trajectory:
     def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
         """Write a picture (.png) of one moment, the end by default. Needs no display.
 
-        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,).
+        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,), ``follow`` (a body's name), and
+        ``show``: any of "frames", "axes", "forces", "contacts".
         """
         from dalembert.view.raster import write_snapshot
 
@@ -266,11 +267,14 @@ class Trajectory:
 
         return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
 
-    def view(self, *, port: int = 8080, block: bool = True) -> Any:
-        """Show the run in a browser: play, scrub, follow, forces. Returns the server when ``block`` is false."""
+    def view(self, *, port: int = 8080, block: bool = True, browser: bool = False) -> Any:
+        """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open it there too.
+
+        Returns when Ctrl-C is pressed, or at once with the viewer when ``block`` is false; its ``stop`` ends the page.
+        """
         from dalembert.view.live import view_trajectory
 
-        return view_trajectory(self, port=port, block=block)
+        return view_trajectory(self, port=port, block=block, browser=browser)
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -57,10 +57,10 @@ def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
         return [Visual(shape, np.asarray(position) - center, np.asarray(turn)) for shape, position, turn in body.shape.parts]
     if body.shape is not None:
         return [Visual(body.shape, here, upright)]
-    return [Visual(*_inertia_box(body.mass, body.inertia))]
+    return [Visual(*inertia_box(body.mass, body.inertia))]
 
 
-def _inertia_box(mass: float, inertia: np.ndarray) -> tuple[Box, np.ndarray, np.ndarray]:
+def inertia_box(mass: float, inertia: np.ndarray) -> tuple[Box, np.ndarray, np.ndarray]:
     from dalembert.mechanism.shapes import principal_axes
 
     moments, turn = principal_axes(inertia)
