@@ -246,7 +246,10 @@ class Trajectory:
 
 
     def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
-        """Write one page that shows the run and works without a network; returns its path."""
+        """Write one page that shows the run and works without a network; returns its path.
+
+        ``fps``: pictures per second, fewer in long runs and more in those that are too short to be seen at their own pace.
+        """
         from dalembert.view.page import write_page
 
         return write_page(self, Path(path), fps=fps)
@@ -261,8 +264,11 @@ class Trajectory:
 
         return write_snapshot(self, Path(path), time=time, size=size, **view)
 
-    def to_video(self, path: str | Path, *, fps: int = 30, speed: float = 1.0, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
-        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``."""
+    def to_video(self, path: str | Path, *, fps: int = 30, speed: float | None = None, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
+        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``.
+
+        ``speed``: 1 is real time, which is the rule, but slower for runs of less than two seconds.
+        """
         from dalembert.view.raster import write_video
 
         return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)

@@ -29,7 +29,7 @@ class Arrows:
         self._frame = np.array([j.frame_parent for j in joints]).reshape(-1, 3, 3)
         self._read_contacts()
         self.longest = 2.0 * size
-        self.scale = 0.5 * size / self._typical()
+        self.scale = 0.35 * size / self._typical()
 
     def _read_contacts(self) -> None:
         """Rows (point, force on the first of the pair) sorted by the knot that they act at; of split steps, the first part."""
@@ -47,12 +47,13 @@ class Arrows:
         start[1:] = np.cumsum(np.bincount(series.knot[chosen] - 1, minlength=len(self.trajectory)))
 
     def _typical(self) -> float:
-        """The largest force (N) of an ordinary moment: the median over knots at which anything is pushed."""
+        """The largest force (N) of an ordinary moment: the median over knots at which anything is pushed, if it is not rounding."""
         knots = np.unique(np.linspace(0, len(self.trajectory) - 1, SAMPLED).astype(int))
         largest = np.linalg.norm(self.joints(knots)[..., 6:], axis=-1).max(axis=1, initial=0.0)
         for i, knot in enumerate(knots):
             largest[i] = max(largest[i], np.linalg.norm(self.contacts(int(knot))[:, 3:], axis=1).max(initial=0.0))
-        return float(np.median(largest[largest > 0.0])) if (largest > 0.0).any() else 1.0
+        usual = float(np.median(largest[largest > 0.0])) if (largest > 0.0).any() else 0.0
+        return max(usual, 1e-6 * float(self.trajectory.mass.sum()))
 
     @property
     def touching(self) -> bool:

@@ -9,7 +9,7 @@ from dalembert.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.plots import COLOURS
 from dalembert.view.plots import INK as DARK
-from dalembert.view.scene import build_scene
+from dalembert.view.scene import build_scene, ordinary_speed
 from dalembert.view.stage import Viewer, viser_module
 
 PLOTTED = 400  # points of the energy plot
@@ -26,7 +26,8 @@ class Player(Viewer):
         self.start, self.end = float(trajectory.time[0]), float(trajectory.time[-1])
         step = max((self.end - self.start) / 2000, 1e-6)
         self.playing = gui.add_checkbox("play", True)
-        self.speed = gui.add_slider("speed", 0.05, 5.0, 0.05, 1.0)
+        usual = ordinary_speed(self.end - self.start)
+        self.speed = gui.add_slider("speed", 0.05 * usual, 5.0 * usual, 0.05 * usual, usual)
         self.time = gui.add_slider("time / s", self.start, max(self.end, self.start + step), step, self.start)
         self.add_choices(bool(trajectory.joints) and trajectory.model is not None, self.arrows.touching)
         with gui.add_folder("energy"):

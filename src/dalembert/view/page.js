@@ -12,6 +12,7 @@ function bytes(text) { return Uint8Array.from(atob(text), c => c.charCodeAt(0)).
 
 $("title").textContent = run.title;
 $("time").max = frames - 1;
+for (const speed of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].filter(s => s >= run.speed / 20)) $("speed").add(new Option(speed + "×", speed, false, speed === run.speed));
 run.bodies.forEach((name, i) => $("follow").add(new Option(name, i)));
 const css = c => `rgb(${c.slice(0, 3).map(x => Math.round(255 * x))})`;
 for (const [id, there, colours] of [["frames", true, run.colours.frame], ["axes", jointCount, [run.colours.axis]], ["forces", jointCount, [run.colours.force]], ["contacts", contacts.length, [run.colours.contact]]]) {
@@ -41,18 +42,18 @@ function pick(at) {
 
 /** Body frames, joint axes and forces as sticks. */
 function sticks() {
-  const out = [], thin = 0.007 * run.size, push = (a, b, radius, head, colour) => out.push(...a, ...b, radius, head, colour[0], colour[1], colour[2]);
+  const out = [], thin = 0.045 * run.axis, push = (a, b, radius, head, colour) => out.push(...a, ...b, radius, head, colour[0], colour[1], colour[2]);
   const force = (at, f, colour) => {
     const size = Math.hypot(...f); if (!(size > 0)) return;
     push(at, add(at, f, Math.min(run.force_scale, run.longest / size)), 1.3 * thin, 1, colour);
   };
   if ($("frames").checked) for (let b = 0; b < bodies; b++) {
     const m = matrix(now, 8 * b), at = [m[12], m[13], m[14]];
-    for (let k = 0; k < 3; k++) push(at, add(at, [m[4 * k], m[4 * k + 1], m[4 * k + 2]], 0.16 * run.size), thin, 0, run.colours.frame[k]);
+    for (let k = 0; k < 3; k++) push(at, add(at, [m[4 * k], m[4 * k + 1], m[4 * k + 2]], run.axis), thin, 0, run.colours.frame[k]);
   }
   for (let j = 0; j < jointCount; j++) {
     const o = (frame * jointCount + j) * 9, at = joints.subarray(o, o + 3), axis = joints.subarray(o + 3, o + 6);
-    if ($("axes").checked && dot(axis, axis) > 0) push(add(at, axis, -0.13 * run.size), add(at, axis, 0.13 * run.size), thin, 0, run.colours.axis);
+    if ($("axes").checked && dot(axis, axis) > 0) push(add(at, axis, -0.8 * run.axis), add(at, axis, 0.8 * run.axis), thin, 0, run.colours.axis);
     if ($("forces").checked) force(at, joints.subarray(o + 6, o + 9), run.colours.force);
   }
   if ($("contacts").checked) for (let k = run.contact_start[frame]; k < run.contact_start[frame + 1]; k++) force(contacts.subarray(6 * k, 6 * k + 3), contacts.subarray(6 * k + 3, 6 * k + 6), run.colours.contact);
@@ -60,13 +61,14 @@ function sticks() {
 }
 
 const target = () => { const f = +$("follow").value; return f < 0 ? camera.target : Array.from(now.subarray(8 * f, 8 * f + 3)); };
+const places = Math.max(2, 2 - Math.floor(Math.log10(run.times[frames - 1] - run.times[0] || 1)));
 let drawn = [];
 
 function draw() {
   drawn = sticks();
   const view = stage.draw(now, drawn, target());
   drawNames(view);
-  $("clock").textContent = run.times[frame].toFixed(3) + " s of " + run.times[frames - 1].toFixed(2) + " s";
+  $("clock").textContent = run.times[frame].toFixed(places) + " s of " + run.times[frames - 1].toFixed(places) + " s";
   $("time").value = frame;
   const arrows = $("forces").checked || $("contacts").checked, tenth = 0.1 * run.size;
   $("scale").textContent = arrows ? `an arrow of ${tenth.toPrecision(2)} m is ${+(tenth / run.force_scale).toPrecision(2)} N` : "";
@@ -95,7 +97,7 @@ const plot = {
     let low = Infinity, high = -Infinity;
     for (const [, , value] of this.curves) for (let i = 0; i < frames; i++) { low = Math.min(low, value(i)); high = Math.max(high, value(i)); }
     this.low = low; this.high = high > low ? high : low + 1;
-    this.digits = Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(this.high - this.low))));
+    this.digits = Math.max(0, 3 - Math.floor(Math.log10(this.high - this.low)));
     const scrub = e => { const box = this.canvas.getBoundingClientRect(); seek(run.times[0] + (run.times[frames - 1] - run.times[0]) * Math.max(0, Math.min(1, (e.clientX - box.left) / box.width))); };
     this.canvas.onpointerdown = e => { this.canvas.setPointerCapture(e.pointerId); scrub(e); };
     this.canvas.onpointermove = e => { if (e.buttons) scrub(e); };
@@ -119,7 +121,7 @@ const plot = {
     c.clearRect(0, 0, this.width, this.height); c.drawImage(this.layer, 0, 0);
     c.fillStyle = "#ffffffb0"; c.fillRect(x, 0, this.width - x, this.height); // what is to come is pale
     c.fillStyle = "#23262b"; c.fillRect(Math.min(x, this.width - 2), 0, 2, this.height);
-    this.curves.forEach(([, , value], k) => { $("energies").children[k].lastChild.textContent = value(frame).toFixed(this.digits) + " J"; });
+    this.curves.forEach(([, , value], k) => { $("energies").children[k].lastChild.textContent = (this.digits > 6 ? value(frame).toExponential(2) : value(frame).toFixed(this.digits)) + " J"; });
   },
 };
 

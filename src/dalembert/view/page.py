@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.io.hdf5 import _replacing
 from dalembert.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
-from dalembert.view.scene import AXES, AZIMUTH, BACKGROUND, ELEVATION, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene
+from dalembert.view.scene import AXES, BACKGROUND, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene, ordinary_speed
 
 #: frames of a page at the most: longer runs are shown at fewer frames per second
 MOST_FRAMES = 4000
@@ -35,7 +35,7 @@ def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path
 
 def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:
     """What the page's script reads."""
-    shown = frames_of(trajectory.time, fps, MOST_FRAMES)
+    shown = frames_of(trajectory.time, fps / ordinary_speed(float(trajectory.time[-1] - trajectory.time[0])), MOST_FRAMES)
     scene = build_scene(trajectory, most_triangles=PAGE_TRIANGLES)
     arrows = Arrows(trajectory, scene.size)
     joints, contacts = arrows.joints(shown), [arrows.contacts(int(knot)) for knot in shown]
@@ -46,9 +46,9 @@ def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:
         poses=_packed(scene.placed(trajectory.position[shown], trajectory.orientation[shown]), "<f4"), energy=_packed(energies, "<f4"),
         joints=_packed(joints, "<f4"), joint_count=joints.shape[1],
         contacts=_packed(np.concatenate(contacts), "<f4"), contact_start=np.cumsum([0, *(len(c) for c in contacts)]).tolist(),
-        force_scale=arrows.scale, longest=arrows.longest,
-        parts=[_part(p) for p in scene.parts], hull=np.round(scene.hull, 6).tolist(), middle=scene.middle.tolist(), radius=scene.radius, size=scene.size,
-        floor=scene.floor, spacing=scene.spacing, light=LIGHT.tolist(), background=BACKGROUND, azimuth=AZIMUTH, elevation=ELEVATION,
+        force_scale=arrows.scale, longest=arrows.longest, speed=ordinary_speed(float(trajectory.time[-1] - trajectory.time[0])),
+        parts=[_part(p) for p in scene.parts], hull=np.round(scene.hull, 6).tolist(), middle=scene.middle.tolist(), radius=scene.radius, size=scene.size, axis=scene.axis,
+        floor=scene.floor, spacing=scene.spacing, light=LIGHT.tolist(), background=BACKGROUND, azimuth=scene.look[0], elevation=scene.look[1],
         colours=dict(frame=AXES, axis=INK, force=ORANGE, contact=MAGENTA),
     )
 

@@ -18,9 +18,7 @@ from dalembert.view.arrows import Arrows
 from dalembert.view.pixels import GAMMA, fill, shade, shrink
 from dalembert.view.scene import (
     AXES,
-    AZIMUTH,
     BACKGROUND,
-    ELEVATION,
     INK,
     LIGHT,
     MAGENTA,
@@ -30,12 +28,14 @@ from dalembert.view.scene import (
     arrow_parts,
     build_scene,
     fitting_eye,
+    ordinary_speed,
 )
 
 ANGLE = 0.4  # tangent of half the angle of view, upwards
 FINER = 2  # pixels per pixel of the picture, each way: their mean has smooth edges
 LARGEST = 8192  # pixels along an edge
 SHADOWS = 1024  # points of the shadow map, each way
+ALL = slice(None)
 HIDDEN = 0.22  # opacity of arrows that a body hides
 #: what a picture can show besides the bodies
 EXTRAS = ("frames", "axes", "forces", "contacts")
@@ -122,10 +122,10 @@ def _lamp(middle: np.ndarray, reach: float) -> np.ndarray:
 
 
 class Studio:
-    """A trajectory in front of a camera that holds all of its motion, unless told otherwise."""
+    """A trajectory in front of a camera that holds all of its motion (that of some ``knots``), unless told otherwise."""
 
     def __init__(
-        self, trajectory: Trajectory, size: tuple[int, int], *, azimuth: float = AZIMUTH, elevation: float = ELEVATION,
+        self, trajectory: Trajectory, size: tuple[int, int], *, azimuth: float | None = None, elevation: float | None = None, knots: slice = ALL,
         distance: float | None = None, target: ArrayLike | None = None, follow: str | None = None, show: Sequence[str] = (),
     ) -> None:
         if len(size) != 2 or not all(isinstance(s, int | np.integer) and 8 <= s <= LARGEST for s in size):
@@ -134,26 +134,26 @@ class Studio:
         if unknown := [word for word in self.show if word not in EXTRAS]:
             raise ModelError(f"show= got {', '.join(map(repr, unknown))}; choose from: {', '.join(EXTRAS)}")
         self.trajectory, self.scene = trajectory, build_scene(trajectory)
-        self.arrows = Arrows(trajectory, self.scene.size) if self.show else None
-        self.follow = None if follow is None else trajectory.body(follow)
+        angles = [usual if given is None else given for given, usual in zip((azimuth, elevation), self.scene.look)]
         aim = np.zeros(3) if target is None else np.asarray(target, dtype=float)
-        if aim.shape != (3,) or not np.isfinite([*aim, 1.0 if distance is None else distance, azimuth, elevation]).all() or (distance is not None and distance <= 0.0):
+        if aim.shape != (3,) or not np.isfinite([*aim, *angles, 1.0 if distance is None else distance]).all() or (distance is not None and distance <= 0.0):
             raise ModelError("the camera needs a target of three finite numbers, finite angles and a positive distance")
-        self.axes, self.size = looking(azimuth, elevation), (FINER * size[0], FINER * size[1])
-        points = self.scene.hull
-        if self.follow is not None:  # the mechanism about the body, rather than all of its way
-            start = trajectory.position[0, self.follow]
-            points = start + self.scene.size * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+        self.arrows = Arrows(trajectory, self.scene.size) if self.show else None
+        self.axes, self.size = looking(*angles), (FINER * size[0], FINER * size[1])
+        position = trajectory.position[knots]
+        self.follow = None if follow is None else trajectory.body(follow)
+        if self.follow is not None:
+            position = position - position[:, [self.follow]]
+        points = self.scene.hull_of(position, trajectory.orientation[knots])
         eye = fitting_eye(points, self.axes, 0.9 * ANGLE * size[0] / size[1], 0.9 * ANGLE)
-        middle = points.mean(axis=0) if self.follow is not None else self.scene.middle
-        depth = float((eye - middle) @ self.axes[2])
+        depth = float((eye - 0.5 * (points.min(axis=0) + points.max(axis=0))) @ self.axes[2])
         self.aim = eye - depth * self.axes[2] if target is None else aim
         self.distance = depth if distance is None else float(distance)
 
     def picture(self, knot: int) -> np.ndarray:
         """(height, width, 3) uint8 of one knot."""
         position, orientation = self.trajectory.position[knot], self.trajectory.orientation[knot]
-        aim = self.aim if self.follow is None else position[self.follow]
+        aim = self.aim if self.follow is None else self.aim + position[self.follow]
         camera = Camera(aim + self.distance * self.axes[2], self.axes, self.size)
         poses = self.scene.placed(position, orientation)
         parts, extras = ([(part, *_in_world(part, poses)) for part in group] for group in (self.scene.parts, self._extras(knot, poses)))
@@ -163,18 +163,18 @@ class Studio:
         """Frames, axes and arrows that were asked for."""
         if self.arrows is None:
             return []
-        size, lines = self.scene.size, []
+        reach, lines = self.scene.axis, []
         joints = self.arrows.joints(np.array([knot]))[0]
         if "frames" in self.show:
             for pose in poses[: len(self.scene.bodies)]:
                 turn = Rotation.from_quat(pose[3:7], scalar_first=True).as_matrix()
-                lines += [(pose[:3], pose[:3] + 0.16 * size * turn[:, k], AXES[k], False) for k in range(3)]
+                lines += [(pose[:3], pose[:3] + reach * turn[:, k], AXES[k], False) for k in range(3)]
         if "axes" in self.show:
-            lines += [(j[:3] - 0.13 * size * j[3:6], j[:3] + 0.13 * size * j[3:6], INK, False) for j in joints if j[3:6].any()]
+            lines += [(j[:3] - 0.8 * reach * j[3:6], j[:3] + 0.8 * reach * j[3:6], INK, False) for j in joints if j[3:6].any()]
         for word, rows, colour in (("forces", joints[:, [0, 1, 2, 6, 7, 8]], ORANGE), ("contacts", self.arrows.contacts(knot), MAGENTA)):
             if word in self.show:
                 lines += [(r[:3], self.arrows.tips(r[:3], r[3:]), colour, True) for r in rows if r[3:].any()]
-        return arrow_parts(lines, 0.008 * size)
+        return arrow_parts(lines, 0.05 * reach)
 
 
 def _in_world(part: Part, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +194,7 @@ def write_snapshot(trajectory: Trajectory, path: Path, *, time: float | None, si
     if time is not None and not trajectory.time[0] - 1e-9 <= time <= trajectory.time[-1] + 1e-9:
         raise ModelError(f"the run goes from {trajectory.time[0]:g} to {trajectory.time[-1]:g} s; there is no time {time}")
     knot = len(trajectory) - 1 if time is None else int(np.argmin(np.abs(trajectory.time - time)))
-    picture = Studio(trajectory, size, **view).picture(knot)
+    picture = Studio(trajectory, size, knots=slice(knot, knot + 1), **view).picture(knot)
     with _replacing(path) as temporary:
         temporary.write_bytes(png(picture))
     return path
@@ -212,10 +212,12 @@ def png(picture: np.ndarray) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
 
 
-def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float, size: tuple[int, int], **view: Any) -> Path:
+def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | None, size: tuple[int, int], **view: Any) -> Path:
     """Write a film, frame by frame; the file appears whole or not at all."""
     if path.suffix.lower() not in (".mp4", ".gif"):
         raise ModelError(f"cannot write a film to {path}: its ending must be .mp4 or .gif")
+    whole = float(trajectory.time[-1] - trajectory.time[0])
+    speed = ordinary_speed(whole) if speed is None else speed
     if not (0 < fps <= 240 and np.isfinite(speed) and speed > 0.0):
         raise ModelError(f"a film needs fps between 1 and 240 and a positive speed, got {fps} and {speed}")
     mp4 = path.suffix.lower() == ".mp4"
@@ -226,8 +228,7 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float, s
     except ImportError:
         raise MissingExtraError("films need imageio with ffmpeg: pip install dalembert[video]") from None
     studio = Studio(trajectory, size, **view)
-    length = float(trajectory.time[-1] - trajectory.time[0]) / speed
-    moments = trajectory.time[0] + speed * np.arange(max(1, round(length * fps))) / fps
+    moments = trajectory.time[0] + speed * np.arange(max(1, round(whole / speed * fps))) / fps
     knots = np.clip(np.searchsorted(trajectory.time, moments), 0, len(trajectory) - 1)
     options: dict[str, Any] = dict(format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2) if mp4 else dict(format="GIF", duration=1000.0 / fps, loop=0)
     with _replacing(path) as temporary:

@@ -11,14 +11,16 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.mechanism.joints import Distance, PointSpring
 from dalembert.mechanism.mechanism import JointElement, Mechanism
-from dalembert.mechanism.shapes import Sphere
+from dalembert.mechanism.shapes import Box, Sphere
 from dalembert.mechanism.visuals import Mesh, Visual, inertia_box, visuals_of
 from dalembert.trajectory import Trajectory, rotate
 from dalembert.view.plots import COLOURS
-from dalembert.view.triangles import Triangles, arrow, coil, rod, shaded, terrain, triangles
+from dalembert.view.triangles import ROUND, Triangles, arrow, coil, rod, shaded, terrain, triangles
 
 #: triangles of a whole scene that pages and pictures are made of
 MOST_TRIANGLES = 60_000
+#: speeds for runs that are too short to be seen, which are those below so many seconds
+SPEEDS, SHORTEST = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001), 2.0
 #: knots that the room of a motion is taken from
 SAMPLED = 60
 
@@ -30,8 +32,8 @@ AXES = ((0.85, 0.2, 0.2, 1.0), (0.2, 0.6, 0.25, 1.0), (0.2, 0.35, 0.85, 1.0))
 #: towards the light, and the colour of the air
 LIGHT = np.array([0.35, -0.5, 0.95]) / np.linalg.norm([0.35, -0.5, 0.95])
 BACKGROUND = (0.957, 0.965, 0.976)
-#: where a camera stands unless told otherwise, degrees
-AZIMUTH, ELEVATION = -55.0, 18.0
+#: azimuth and elevation (degrees) of a camera unless told otherwise, and for motions that are flat along x, y or z
+LOOK, FLAT_LOOKS, FLAT = (-55.0, 18.0), ((-28.0, 15.0), (-62.0, 15.0), (-65.0, 52.0)), 0.25
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Scene:
 
     ``owners``: bodies and, after them, ties (springs and rods without mass, which reach from one joint point to the other).
     ``hull`` (n, 3): points whose hull holds the motion, around ``middle`` within ``radius``; ``size``: radius of the mechanism at
-    the start; ``floor``: its height in m, None in space.
+    the start, ``axis``: length of a body's axes in pictures; ``floor``: its height in m, None in space.
     """
 
     parts: list[Part]
@@ -61,12 +63,23 @@ class Scene:
     middle: np.ndarray
     radius: float
     size: float
+    axis: float
     floor: float | None
 
     def placed(self, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
         """(..., owners, 8): position, orientation (scalar first) and stretch along z, from the poses of the bodies."""
         poses = np.concatenate([position, orientation, np.ones((*position.shape[:-1], 1))], axis=-1)
         return np.concatenate([poses, *(_between(tie, position, orientation)[..., None, :] for tie in self.ties)], axis=-2)
+
+    def hull_of(self, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+        """(n, 3) points whose hull holds everything at some poses (knots, bodies, 3) and (knots, bodies, 4)."""
+        return _hull(self.parts, self.ties, position, orientation)
+
+    @property
+    def look(self) -> tuple[float, float]:
+        """Azimuth and elevation (degrees) of a camera that does not see a flat motion edge-on."""
+        extent = np.ptp(self.hull, axis=0)
+        return FLAT_LOOKS[int(extent.argmin())] if extent.min() < FLAT * np.median(extent) else LOOK
 
     @property
     def spacing(self) -> float:
@@ -86,6 +99,11 @@ def fitting_eye(points: np.ndarray, axes: np.ndarray, width: float, height: floa
     low, high = np.max(height * w - v), np.max(height * w + v)
     back = max((left + right) / (2 * width), (low + high) / (2 * height))
     return np.array([0.5 * (right - left), 0.5 * (high - low), back]) @ axes
+
+
+def ordinary_speed(length: float) -> float:
+    """How fast to show a run of that length (s): as it is, or slower if it would be over at once."""
+    return next((speed for speed in SPEEDS if length / speed >= SHORTEST), SPEEDS[-1])
 
 
 def build_scene(
@@ -109,7 +127,8 @@ def build_scene(
         drawn[0][1].extend(Visual(o.shape, o.position, o.orientation, STONE) for o in mechanism.obstacles)
         for point in mechanism.contact_points:
             if point.radius > 0.0:
-                drawn[1 + point.body.index][1].append(Visual(Sphere(radius=point.radius, mass=1.0), point.point, np.array([1.0, 0.0, 0.0, 0.0])))
+                visuals = drawn[1 + point.body.index][1]
+                visuals.append(Visual(Sphere(radius=point.radius, mass=1.0), point.point, np.array([1.0, 0.0, 0.0, 0.0]), visuals[0].colour))
         bodies, ties = tuple(b.name for b in mechanism.bodies), [j for j in mechanism.joints if isinstance(j.type, PointSpring | Distance)]
         grounds, gravity = mechanism.grounds, bool(np.any(mechanism.gravity))
     parts = _parts(drawn, most_triangles)
@@ -123,7 +142,7 @@ def build_scene(
         shape = coil(0.05 * size) if isinstance(tie.type, PointSpring) else rod(0.012 * size)
         parts.append(_part(len(bodies) + k, [shape], STEEL))
     floor = max(level) if level else _floor(float(hull[:, 2].min()), radius) if gravity else None
-    return Scene([p for p in parts if len(p.faces)], bodies, ties, hull, middle, radius, size, floor)
+    return Scene([p for p in parts if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
 
 
 def _floor(lowest: float, radius: float) -> float:
@@ -135,13 +154,15 @@ def _parts(drawn: list[tuple[int, list[Visual]]], most_triangles: int) -> list[P
     """One part for each body and colour; meshes share what triangles there are."""
     faces = sum(len(v.geometry.faces) for _, visuals in drawn for v in visuals if isinstance(v.geometry, Mesh))
     share = min(1.0, most_triangles / max(faces, 1))
+    curved = sum(not isinstance(v.geometry, Mesh | Box) for _, visuals in drawn for v in visuals)
+    sides = int(np.clip(np.sqrt(most_triangles / max(curved, 1)), 8, ROUND)) // 4 * 4
     parts = []
     for owner, visuals in drawn:
         groups: dict[Colour, list[Triangles]] = {}
         for visual in visuals:
             colour = visual.colour or (STONE if owner < 0 else (*_rgb(COLOURS[owner % len(COLOURS)]), 1.0))
             turn = Rotation.from_quat(visual.orientation, scalar_first=True).as_matrix()
-            groups.setdefault(colour, []).extend((v @ turn.T + visual.position, f) for v, f in triangles(visual.geometry, share))
+            groups.setdefault(colour, []).extend((v @ turn.T + visual.position, f) for v, f in triangles(visual.geometry, share, sides))
         parts += [_part(owner, pieces, colour) for colour, pieces in groups.items()]
     return parts
 
@@ -179,7 +200,7 @@ def _hull(parts: list[Part], ties: list[JointElement], position: np.ndarray, ori
     knots = np.unique(np.linspace(0, len(position) - 1, min(SAMPLED, len(position))).astype(int))
     cloud = [position[knots].reshape(-1, 3), *(_between(tie, position[knots], orientation[knots])[:, :3] for tie in ties)]
     for part in parts:
-        if part.owner >= 0:
+        if 0 <= part.owner < position.shape[1]:
             q, corners = np.repeat(orientation[knots, None, part.owner], 8, axis=1), np.broadcast_to(_corners(part), (len(knots), 8, 3))
             cloud.append((rotate(q, corners) + position[knots, None, part.owner]).reshape(-1, 3))
     moving = np.concatenate(cloud)
@@ -198,6 +219,11 @@ def _ball(points: np.ndarray) -> tuple[np.ndarray, float]:
     """Middle and radius of the box around points."""
     low, high = points.min(axis=0), points.max(axis=0)
     return 0.5 * (low + high), max(float(np.linalg.norm(high - low)) / 2, 1e-3)
+
+
+def _grain(parts: list[Part], size: float) -> float:
+    """Half the size of an ordinary body."""
+    return float(np.median([np.linalg.norm(np.ptp(p.vertices, axis=0)) / 2 for p in parts if p.owner >= 0] or [size]))
 
 
 def _corners(part: Part) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.errors import MissingExtraError
 from dalembert.view.raster import looking
-from dalembert.view.scene import AZIMUTH, ELEVATION, INK, LIGHT, MAGENTA, ORANGE, Colour, Scene, fitting_eye
+from dalembert.view.scene import INK, LIGHT, MAGENTA, ORANGE, Colour, Scene, fitting_eye
 
 RATE = 40.0  # pictures per second
 ANGLE = np.radians(45.0)  # of view
@@ -66,7 +66,7 @@ class Stage:
     def _add_parts(self) -> None:
         scene, api, count = self.scene, self.server.scene, len(self.scene.bodies)
         self.owners = [
-            api.add_frame(f"/owners/{i}", show_axes=False, axes_length=0.16 * scene.size, axes_radius=0.006 * scene.size, origin_radius=0.0)
+            api.add_frame(f"/owners/{i}", show_axes=False, axes_length=scene.axis, axes_radius=0.04 * scene.axis, origin_radius=0.0)
             for i in range(count + len(scene.ties))
         ]
         #: mesh handles of each body
@@ -82,7 +82,7 @@ class Stage:
 
     def _aim(self) -> None:
         """A camera that sees all of the motion."""
-        axes, high = looking(AZIMUTH, ELEVATION), 0.8 * np.tan(0.5 * ANGLE)
+        axes, high = looking(*self.scene.look), 0.8 * np.tan(0.5 * ANGLE)
         eye = fitting_eye(self.scene.hull, axes, 1.3 * high, high)
         camera = self.server.initial_camera
         camera.fov, camera.position, camera.up = ANGLE, tuple(eye), (0.0, 0.0, 1.0)
@@ -100,7 +100,7 @@ class Stage:
 
     def arrows(self, name: str, points: np.ndarray, colour: Colour, *, head: bool = True) -> None:
         """Arrows (n, 2, 3) from point to point in place of those of the same name; rods without ``head``."""
-        size, there = self.scene.size, self._arrows.get(name)
+        size, there = self.scene.axis, self._arrows.get(name)
         if not len(points):
             if there is not None:
                 there.visible = False
@@ -109,8 +109,8 @@ class Stage:
         if there is None:
             api = self.server.scene
             self._arrows[name] = api.add_arrows(
-                f"/{name}", points, rgb(colour), shaft_radius=0.008 * size, head_radius=0.02 * size, head_length=0.05 * size,
-            ) if head else api.add_line_segments(f"/{name}", points, rgb(colour), thickness=0.01 * size)
+                f"/{name}", points, rgb(colour), shaft_radius=0.05 * size, head_radius=0.13 * size, head_length=0.3 * size,
+            ) if head else api.add_line_segments(f"/{name}", points, rgb(colour), thickness=0.07 * size)
         else:
             there.points, there.visible = points, True
 
@@ -160,7 +160,7 @@ class Viewer:
         nothing = np.zeros((0, 9))
         joints = arrows.joints(np.array([knot]))[0] if self.axes.value or self.forces.value else nothing
         hinged, pushed = joints[joints[:, 3:6].any(axis=1)], joints[joints[:, 6:].any(axis=1)]
-        at, reach = hinged[:, :3], 0.13 * self.stage.scene.size * hinged[:, 3:6]
+        at, reach = hinged[:, :3], 0.8 * self.stage.scene.axis * hinged[:, 3:6]
         self.stage.arrows("axes", np.stack([at - reach, at + reach], axis=1) if self.axes.value else nothing, INK, head=False)
         rows = pushed[:, [0, 1, 2, 6, 7, 8]] if self.forces.value else nothing
         touching = arrows.contacts(knot) if self.contacts.value else nothing

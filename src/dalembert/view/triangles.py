@@ -14,36 +14,36 @@ from dalembert.mechanism.visuals import Mesh
 
 #: faces that meet at a flatter angle than this are shaded as one smooth surface
 CREASE = np.cos(np.radians(40.0))
-ROUND = 32  # corners of a circle
+ROUND = 32  # corners of a circle, where there are not too many of them
 COILS, TURN, WIRE = 8, 12, 6  # of a spring: coils, points per coil, corners of the wire
 
 Triangles = tuple[np.ndarray, np.ndarray]
 
 
-def triangles(geometry: Shape | Mesh, share: float = 1.0) -> list[Triangles]:
-    """Vertices (n, 3) and faces (m, 3) of a geometry; meshes keep about a ``share`` of their faces."""
+def triangles(geometry: Shape | Mesh, share: float = 1.0, sides: int = ROUND) -> list[Triangles]:
+    """Vertices (n, 3) and faces (m, 3) of a geometry; meshes keep about a ``share`` of their faces, circles have ``sides``."""
     if isinstance(geometry, Mesh):
         return [simplified(geometry.vertices.astype(float), geometry.faces, max(200, int(share * len(geometry.faces))))]
     if isinstance(geometry, Composite):
         answer = []
         for shape, position, orientation in geometry.parts:
             turn = Rotation.from_quat(orientation, scalar_first=True).as_matrix()
-            answer += [(v @ turn.T + np.asarray(position) - geometry.center_of_mass, f) for v, f in triangles(shape, share)]
+            answer += [(v @ turn.T + np.asarray(position) - geometry.center_of_mass, f) for v, f in triangles(shape, share, sides)]
         return answer
     if isinstance(geometry, Box):
         corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * np.array(geometry.size)
         quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
         return [(corners, _fans(quads))]
     if isinstance(geometry, Sphere):
-        return [_lathe(*_arc(geometry.radius, 0.0))]
+        return [_lathe(*_arc(geometry.radius, 0.0, sides), sides)]
     if isinstance(geometry, Ellipsoid):
-        vertices, faces = _lathe(*_arc(1.0, 0.0))
+        vertices, faces = _lathe(*_arc(1.0, 0.0, sides), sides)
         return [(vertices * np.array(geometry.semi_axes), faces)]
     if isinstance(geometry, Capsule):
-        return [_along(_lathe(*_arc(geometry.radius, geometry.length)), geometry.axis)]
+        return [_along(_lathe(*_arc(geometry.radius, geometry.length, sides), sides), geometry.axis)]
     if isinstance(geometry, Cylinder):
         r, h = geometry.radius, geometry.length / 2
-        return [_along(_lathe(np.array([0.0, r, r, 0.0]), np.array([-h, -h, h, h])), geometry.axis)]
+        return [_along(_lathe(np.array([0.0, r, r, 0.0]), np.array([-h, -h, h, h]), sides), geometry.axis)]
     if isinstance(geometry, Convex):
         return [(geometry.corners, _fans(geometry.loops))]
     raise TypeError(f"no triangles are known for {geometry!r}")
@@ -95,19 +95,19 @@ def _fans(loops: Iterable[Sequence[int]]) -> np.ndarray:
     return np.array([(loop[0], b, c) for loop in loops for b, c in pairwise(loop[1:])])
 
 
-def _arc(radius: float, length: float) -> tuple[np.ndarray, np.ndarray]:
+def _arc(radius: float, length: float, sides: int) -> tuple[np.ndarray, np.ndarray]:
     """Radii and heights along the profile of a capsule (a ball, with length zero)."""
-    angle = np.linspace(-np.pi / 2, np.pi / 2, ROUND // 2 + 1 + (length > 0.0))
+    angle = np.linspace(-np.pi / 2, np.pi / 2, sides // 2 + 1 + (length > 0.0))
     lift = np.where(np.arange(len(angle)) < len(angle) / 2, -length / 2, length / 2) if length > 0.0 else 0.0
     return radius * np.cos(angle), radius * np.sin(angle) + lift
 
 
-def _lathe(radii: np.ndarray, heights: np.ndarray) -> Triangles:
+def _lathe(radii: np.ndarray, heights: np.ndarray, sides: int = ROUND) -> Triangles:
     """A profile turned about z."""
-    turn = 2 * np.pi * np.arange(ROUND) / ROUND
-    rings = [np.outer(radii, np.cos(turn)), np.outer(radii, np.sin(turn)), np.repeat(heights[:, None], ROUND, axis=1)]
-    vertices, faces = np.stack(rings, axis=2).reshape(-1, 3), _tube(len(radii), ROUND)
-    ring = faces // ROUND
+    turn = 2 * np.pi * np.arange(sides) / sides
+    rings = [np.outer(radii, np.cos(turn)), np.outer(radii, np.sin(turn)), np.repeat(heights[:, None], sides, axis=1)]
+    vertices, faces = np.stack(rings, axis=2).reshape(-1, 3), _tube(len(radii), sides)
+    ring = faces // sides
     flat = (radii[ring] <= 1e-12).sum(axis=1) > 1  # two corners on the axis are one
     return vertices, faces[~flat]
 
