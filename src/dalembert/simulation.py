@@ -20,6 +20,7 @@ from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
+from dalembert.progress import Progress
 from dalembert.reading import read_trajectory
 from dalembert.trajectory import Trajectory
 
@@ -326,7 +327,7 @@ class Simulation:
         start_time = self.time
         done, size = 0, 1 if control is not None or tables.stepwise else steps
         chunk = min(size, 16)
-        bar = _Progress(steps, progress, self.mechanism.name)
+        bar = Progress(steps, self.mechanism.name, "steps", progress)
         try:
             while done < steps:
                 count = min(chunk, steps - done)
@@ -348,35 +349,9 @@ class Simulation:
         except KeyboardInterrupt:
             if not record:
                 raise
+            bar.close()
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
         short = Recording(*(array[: done + 1] for array in recording))
         return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time, engine.tape(done + 1))
-
-
-class _Progress:
-    """A progress bar on long runs in a terminal, with tqdm where it is installed."""
-
-    def __init__(self, total: int, wanted: bool | None, name: str) -> None:
-        self.total, self.name, self.begun, self.bar = total, name, clock.monotonic(), None
-        self.wanted = sys.stderr.isatty() if wanted is None else wanted
-        self.patience = 2.0 if wanted is None else 0.0
-
-    def update(self, done: int) -> None:
-        if not self.wanted:
-            return
-        if self.bar is None and clock.monotonic() - self.begun >= self.patience:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                self.wanted = False
-                return
-            self.bar = tqdm(total=self.total, desc=self.name, unit="step", file=sys.stderr)
-        if self.bar is not None:
-            self.bar.update(done - self.bar.n)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-

@@ -236,14 +236,14 @@ class Trajectory:
         return load_trajectory(Path(path))
 
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
-        """Plot "energy", "coordinates", "velocities", "forces" or "violation" over time, or the "phase" portrait; returns the Matplotlib figure.
+        """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
 
-        ``names``: joints to show (all by default); ``path``: also write the picture there.
+        Returns the Matplotlib figure. ``names``: joints to show (of gaps: bodies, grounds or pairs), all by default; ``path``:
+        also write the picture there.
         """
         from dalembert.view.plots import plot_trajectory
 
         return plot_trajectory(self, what, path=path, names=names)
-
 
     def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
         """Write one page that shows the run and works without a network; returns its path.

@@ -3,12 +3,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.contact.series import ContactSeries
 from dalembert.trajectory import Trajectory, rotate
 
 #: knots from which the scale of the arrows is taken
 SAMPLED = 400
 #: contact forces below this part of the largest one are rounding of the solver
 FAINT = 1e-7
+
+
+def acting_rows(series: ContactSeries) -> np.ndarray:
+    """Rows of a series whose forces act at a knot, in order of time: one for each contact, of split steps the first part."""
+    return np.unique(np.stack([series.knot, series.pair, series.part], axis=1), axis=0, return_index=True)[1]
 
 
 class Arrows:
@@ -40,9 +46,8 @@ class Arrows:
         series = self.trajectory.contacts()
         force = series.normal_force[:, None] * series.normal + series.friction_force
         size = np.linalg.norm(force, axis=1)
-        _, first = np.unique(np.stack([series.knot, series.pair, series.part], axis=1), axis=0, return_index=True)
-        chosen = first[size[first] > FAINT * size.max(initial=0.0)]
-        chosen = chosen[np.argsort(series.knot[chosen], kind="stable")]
+        acting = acting_rows(series)
+        chosen = acting[size[acting] > FAINT * size.max(initial=0.0)]
         self._contacts = np.concatenate([series.point[chosen], force[chosen]], axis=1)
         start[1:] = np.cumsum(np.bincount(series.knot[chosen] - 1, minlength=len(self.trajectory)))
 

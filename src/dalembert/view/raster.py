@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.io.hdf5 import _replacing
+from dalembert.progress import Progress
 from dalembert.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.pixels import GAMMA, fill, shade, shrink
@@ -238,9 +239,12 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
                 writer = imageio.get_writer(named, **options)
             except (ImportError, ValueError) as error:
                 raise MissingExtraError(f"films need imageio with ffmpeg: pip install dalembert[video] ({error})") from None
+            bar = Progress(len(knots), path.name, "pictures")
             with writer:
-                for knot in knots:
+                for k, knot in enumerate(knots):
                     writer.append_data(studio.picture(int(knot)))
+                    bar.update(k + 1)
+            bar.close()
             named.replace(temporary)
         finally:
             named.unlink(missing_ok=True)
