@@ -120,6 +120,14 @@ def test_convert(model, tmp_path, capsys):
     assert main(["convert", model, str(tmp_path / "arm.csv")]) == 3
 
 
+def exit_code(arguments: list[str]) -> object:
+    """Of a command, whether it returns or exits."""
+    try:
+        return main(arguments)
+    except SystemExit as stop:
+        return stop.code
+
+
 WRONG = [
     ([], 2, "required: COMMAND"),
     (["fly"], 2, "invalid choice: 'fly'"),
@@ -165,10 +173,7 @@ WRONG = [
 @pytest.mark.parametrize(("arguments", "code", "message"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_errors_are_one_line(arguments, code, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    try:
-        assert main(arguments) == code
-    except SystemExit as stop:
-        assert stop.code == code
+    assert exit_code(arguments) == code
     told = capsys.readouterr().err.strip().splitlines()
     assert len(told) == 1
     assert message in told[0]

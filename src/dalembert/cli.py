@@ -437,7 +437,8 @@ def _zoo(options: argparse.Namespace) -> int:
     if options.name not in known:
         raise ModelError(f"the zoo has no {options.name!r}; it has: {', '.join(known)}")
     make = known[options.name]
-    print(f"{options.name}{str(inspect.signature(make)).replace(chr(39), str())}\n\n{inspect.getdoc(make)}")
+    signature = str(inspect.signature(make)).replace("'", "")
+    print(f"{options.name}{signature}\n\n{inspect.getdoc(make)}")
     return DONE
 
 
