@@ -69,7 +69,7 @@ class Playground(Viewer):
         drives, (kind, _) = joint.type.drive, joint.type.directions[k]
         position = drives[k] == "position"  # type: ignore[index]
         slides = kind in ("slide", "distance")
-        here = float(self.simulation.coordinates(joint.name)[k]) if position else 0.0
+        here = round(float(self.simulation.coordinates(joint.name)[k]), 6) + 0.0 if position else 0.0
         if position:
             reach = self.stage.scene.size if slides else np.pi
             low, high = self.ranges.get(joint.name, (here - reach, here + reach))
@@ -79,6 +79,7 @@ class Playground(Viewer):
             low = -high
         unit = ("m" if slides else "rad") if position else ("N" if slides else "N m")
         name = joint.name if len(drives) == 1 else f"{joint.name} [{k}]"  # type: ignore[arg-type]
+        low, high = (float(f"{end:.3g}") for end in (min(low, here), max(high, here)))
         return gui.add_slider(f"{name} / {unit}", min(low, here), max(high, here), (high - low) / 1000, here)
 
     def _hand(self, body: int) -> Any:
