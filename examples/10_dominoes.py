@@ -14,9 +14,9 @@ row = da.Mechanism("dominoes")
 row.ground(friction=0.6)
 for k in range(COUNT):
     angle = 0.11 * k
-    place = 0.4 * np.array([np.sin(angle), 1 - np.cos(angle), 0.0])
+    place = (0.4 * np.sin(angle), 0.4 - 0.4 * np.cos(angle), SIZE[2] / 2)
     turn = (np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2))
-    row.body(f"domino {k}", da.Box(size=SIZE, density=700.0), position=place + [0, 0, SIZE[2] / 2], orientation=turn, collide=True)
+    row.body(f"domino {k}", da.Box(size=SIZE, density=700.0), position=place, orientation=turn, collide=True)
 
 simulation = da.Simulation(row, da.Variational(dt=0.002))
 simulation.set_velocity("domino 0", linear=(0.1, 0, 0), angular=(0, 2.5, 0))
