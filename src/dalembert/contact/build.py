@@ -6,9 +6,10 @@ import numpy as np
 from dalembert.contact.features import _balls, ball_features, geometries, support_features
 from dalembert.contact.records import CONTACT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import DEFAULT_FRICTION, DEFAULT_RESTITUTION, Ground, HeightField, PairLaw
-from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.mechanism.environment import Ground, HeightField
+from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import Records
+from dalembert.mechanism.touching import Surface, Touching
 
 
 def label_index(labels: list[str], a: str, b: str) -> int:
@@ -19,12 +20,7 @@ def label_index(labels: list[str], a: str, b: str) -> int:
     return labels.index(label)
 
 
-def pair_law(mechanism: Mechanism, a: str, b: str, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION) -> PairLaw:
-    """What was said about a pair, or the given coefficients."""
-    return mechanism.pair_laws.get(frozenset((a, b)), PairLaw(friction, restitution, True))
-
-
-def build_contacts(mechanism: Mechanism, records: Records, edges: int, labels: list[str]) -> np.ndarray:
+def build_contacts(mechanism: Mechanism, touching: Touching, records: Records, edges: int, labels: list[str]) -> np.ndarray:
     """Records of all contacts with grounds and terrain, of single points and of colliding shapes. ``labels`` grows."""
     world = len(records.bodies) - 1
     around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
@@ -32,37 +28,38 @@ def build_contacts(mechanism: Mechanism, records: Records, edges: int, labels: l
         body = mechanism.contact_points[0].body.name
         raise ModelError(f"{mechanism.name!r} has no ground that the contact point of body {body!r} could touch; add one with ground()")
     found: list[np.ndarray] = []
+    counts: dict[int, int] = {}
 
-    def add(features: np.ndarray, body: Body, element: Ground | HeightField, friction: float, restitution: float) -> None:
+    def add(features: np.ndarray, body: int, element: Ground | HeightField, friction: float, restitution: float) -> None:
         if isinstance(element, Ground):
             features["kind"], features["normal"], features["offset"] = PLANE, element.normal, element.offset
         else:
             features["kind"] = FIELD
-        features["a"], features["b"], features["used"] = body.index, world, 1
-        features["owner"] = label_index(labels, body.name, element.name)
-        features["part"] = sum(len(f) for f in found if f["a"][0] == body.index and f["owner"][0] == features["owner"][0]) + np.arange(len(features))
-        features["friction"], features["restitution"], features["weight"] = friction, restitution, body.mass
+        owner = label_index(labels, mechanism.bodies[body].name, element.name)
+        features["a"], features["b"], features["used"], features["owner"] = body, world, 1, owner
+        features["part"] = counts.get(owner, 0) + np.arange(len(features))
+        counts[owner] = counts.get(owner, 0) + len(features)
+        features["friction"], features["restitution"], features["weight"] = friction, restitution, mechanism.bodies[body].mass
         features["edges"] = edges if friction > 0.0 else 0
         found.append(features)
 
     for point in mechanism.contact_points:
-        for element in around:
-            law = pair_law(mechanism, point.body.name, element.name, element.friction, element.restitution)
-            friction = law.friction if point.friction is None else point.friction
-            restitution = law.restitution if point.restitution is None else point.restitution
-            add(_balls([point.point], point.radius), point.body, element, friction, restitution)
-    for body in mechanism.bodies:
-        if not body.collide:
-            continue
-        assert body.shape is not None
-        for element in around:
-            law = pair_law(mechanism, body.name, element.name, element.friction, element.restitution)
-            if not law.collide:
+        surface = Surface(point.body.name, point.body.index, (point.body.name,))
+        for element, other in zip(around, touching.around):
+            law = touching.law(surface, other)
+            if law is not None:
+                friction = law.friction if point.friction is None else point.friction
+                restitution = law.restitution if point.restitution is None else point.restitution
+                add(_balls([point.point], point.radius), surface.body, element, friction, restitution)
+    for surface in touching.moving:
+        for element, other in zip(around, touching.around):
+            law = touching.law(surface, other)
+            if law is None:
                 continue
-            for geometry in geometries(body.name, body.index, body.shape, np.zeros(3), np.eye(3)):
+            for geometry in geometries(surface):
                 features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
                 if len(features):
-                    add(features, body, element, law.friction, law.restitution)
+                    add(features, surface.body, element, law.friction, law.restitution)
     return np.concatenate(found) if found else np.zeros(0, CONTACT)
 
 

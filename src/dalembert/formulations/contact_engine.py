@@ -19,6 +19,7 @@ from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational_step import SOLVED
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
+from dalembert.mechanism.touching import Touching
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
@@ -38,8 +39,9 @@ class ContactEngine(VariationalEngine):
         self.step_records = Records(records.bodies.copy(), records.joints.copy(), records.couplings.copy(), records.gravity, records.driven)
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
-        self.fixed = build_contacts(mechanism, records, edges, self.labels)
-        self.pairs = PairList(mechanism, records.bodies, edges)
+        touching = Touching(mechanism)
+        self.fixed = build_contacts(mechanism, touching, records, edges, self.labels)
+        self.pairs = PairList(touching, records.bodies, edges)
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))

@@ -12,7 +12,15 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
-from dalembert.mechanism.environment import ContactPoint, EnvironmentBuilder, Ground, HeightField, Obstacle, PairLaw
+from dalembert.mechanism.environment import (
+    Collider,
+    ContactPoint,
+    EnvironmentBuilder,
+    Ground,
+    HeightField,
+    Obstacle,
+    PairLaw,
+)
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
@@ -128,6 +136,7 @@ class Mechanism(EnvironmentBuilder):
     grounds: list[Ground] = field(default_factory=list, init=False)
     obstacles: list[Obstacle] = field(default_factory=list, init=False)
     terrains: list[HeightField] = field(default_factory=list, init=False)
+    colliders: list[Collider] = field(default_factory=list, init=False)
     contact_points: list[ContactPoint] = field(default_factory=list, init=False)
     pair_laws: dict[frozenset[str], PairLaw] = field(default_factory=dict, init=False)
     initial_joints: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
