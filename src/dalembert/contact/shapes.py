@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from dalembert.contact.build import label_index
 from dalembert.contact.features import (
@@ -20,7 +21,6 @@ from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
 from dalembert.contact.records import GEOMETRY, PAIR, Shapes
 from dalembert.kernel import kernel
 from dalembert.mechanism.environment import PairLaw
-from dalembert.mechanism.mechanism import rotation_matrix
 from dalembert.mechanism.shapes import Box, Capsule, Sphere
 from dalembert.mechanism.touching import Touching
 
@@ -135,11 +135,9 @@ class PairList:
 
     def near(self, bodies: np.ndarray, places: np.ndarray) -> list[tuple[int, int]]:
         """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap."""
-        centres, reach = np.zeros((len(self.found), 3)), np.zeros(len(self.found))
-        for k, (g, record) in enumerate(zip(self.found, self.shapes.geometries)):
-            R = rotation_matrix(bodies["q"][g.body]) if g.body >= 0 else np.eye(3)
-            centres[k] = (bodies["x"][g.body] if g.body >= 0 else 0.0) + R @ g.position
-            reach[k] = record["outer"] + (places[g.body, 7] if g.body >= 0 else 0.0)
+        turns = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
+        centres = np.array([bodies["x"][g.body] + turns[g.body] @ g.position for g in self.found]).reshape(-1, 3)
+        reach = self.shapes.geometries["outer"] + np.array([places[g.body, 7] if g.body >= 0 else 0.0 for g in self.found])
         pairs = overlapping(centres - reach[:, None], centres + reach[:, None])
         near = []
         for i, j in pairs.tolist():

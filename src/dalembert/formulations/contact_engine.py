@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.contact.build import build_contacts, build_limits
+from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
@@ -23,6 +23,8 @@ from dalembert.mechanism.touching import Touching
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
+#: contacts that may stay listed when they are no longer near
+SPARE = 32
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
 
@@ -40,18 +42,21 @@ class ContactEngine(VariationalEngine):
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
         touching = Touching(mechanism)
-        self.fixed = build_contacts(mechanism, touching, records, edges, self.labels)
+        self.grounds = GroundList(mechanism, touching, records, edges, self.labels)
         self.pairs = PairList(touching, records.bodies, edges)
+        self.pairs.size = np.maximum(self.pairs.size, self.grounds.size)
+        self.listed = list(range(len(self.grounds.groups)))
+        contacts = self.grounds.build(self.listed)
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
-        self.scene = Scene(self.fixed, limits, heights, frame, self.pairs.shapes)
+        self.scene = Scene(contacts, limits, heights, frame, self.pairs.shapes)
         self._fresh = True
         self._general: GeneralPairs | None = None
         self.places = np.zeros((len(records.bodies) - 1, 9))
         self.scratch = np.zeros(6)
-        self.log = np.zeros(max(4096, 4 * len(self.fixed)), ENTRY)
+        self.log = np.zeros(max(4096, 4 * len(contacts)), ENTRY)
         self._pages: list[np.ndarray] = []
         self._tape: Tape | None = None
         self._last: tuple[np.ndarray, np.ndarray] | None = None
@@ -77,25 +82,37 @@ class ContactEngine(VariationalEngine):
                 node[back] = structure.block(body, index) if body != world else -1
 
     def _list_pairs(self, stretch: float) -> None:
-        """Look for near pairs again; analyse the graph again if there are new ones."""
+        """Look for near pairs and grounds again; analyse the graph again if there are new ones."""
         bodies = self.step_records.bodies
         self.places = self.pairs.places(bodies, self.options.dt, stretch)
-        near = self.pairs.near(bodies, self.places)
-        if set(near) <= set(self.pairs.keys) and len(self.pairs.keys) <= 2 * len(near) + 8:
+        near, ground = self.pairs.near(bodies, self.places), self.grounds.near(bodies, self.places)
+        needed = sum(len(self.grounds.groups[k]) for k in ground) + sum(self.pairs.slots(key) for key in near)
+        if set(near) <= set(self.pairs.keys) and set(ground) <= set(self.listed) and len(self.scene.contacts) <= 2 * needed + SPARE:
             return
-        kept = {key: self.scene.contacts[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
-        first = len(self.fixed)
-        old = self.scene.contacts
-        slots, shapes = self.pairs.build(near, first, self.labels, bodies)
-        for key, pair in zip(near, shapes.pairs):
+        kept, old = self._slices(), self.scene.contacts
+        standing = self.grounds.build(ground)
+        slots, shapes = self.pairs.build(near, len(standing), self.labels, bodies)
+        contacts = np.concatenate([standing, slots])
+        self.listed = ground
+        self.scene = self.scene._replace(contacts=contacts, shapes=shapes)
+        for key, place in self._slices().items():
             if key in kept:
-                begin = int(pair["first"]) - first
                 for name in ("gamma1", "beta1"):
-                    slots[name][begin : begin + int(pair["slots"])] = kept[key][name]
-        self.scene = self.scene._replace(contacts=np.concatenate([old[:first], slots]), shapes=shapes)
+                    contacts[name][place] = old[name][kept[key]]
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
+
+    def _slices(self) -> dict[int | tuple[int, int], slice]:
+        """Where the contacts of each listed group and pair are."""
+        places: dict[int | tuple[int, int], slice] = {}
+        end = 0
+        for k in self.listed:
+            places[k] = slice(end, end + len(self.grounds.groups[k]))
+            end = places[k].stop
+        for key, pair in zip(self.pairs.keys, self.scene.shapes.pairs):
+            places[key] = slice(int(pair["first"]), int(pair["first"]) + int(pair["slots"]))
+        return places
 
     def _find_general(self) -> bool:
         """Find the features of pairs that need ``coal``, at the knot; returns whether there are any near."""

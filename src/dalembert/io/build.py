@@ -1,4 +1,4 @@
-"""Robots as model files describe them, links on a tree, and how they become a mechanism.
+"""How the links of a robot become a mechanism.
 
 A file's link may hang on several joints in a row, or have no mass; a body of a mechanism hangs on one joint at a time
 and has mass. Links without mass merge with their neighbours. Between joints in a row there is a light body: where the
@@ -7,17 +7,14 @@ mass nor motion, and its inertia is 1e-10 of the link's. A fixed link whose iner
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
-from dalembert.mechanism.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from dalembert.io.robot import Drawing, Link, LinkJoint, Robot, Touch, fresh
+from dalembert.mechanism.joints import Fixed
 from dalembert.mechanism.mechanism import Body, Mechanism
-from dalembert.mechanism.shapes import Shape, check_inertia
-from dalembert.mechanism.visuals import Colour, Mesh
+from dalembert.mechanism.shapes import check_inertia
 
 #: rotational inertia of a light body, relative to that of its link
 LIGHT_INERTIA = 1e-10
@@ -25,84 +22,6 @@ LIGHT_INERTIA = 1e-10
 LIGHT_SHARE = 1e-3
 #: and where it cannot: with joints that only turn, and with slides, which need more to be solved well
 LIGHT_MASS, LIGHT_SLIDE = 1e-10, 1e-6
-
-
-@dataclass
-class LinkJoint:
-    """One joint of a link, at the reference pose: ``anchor`` (m) and ``axis`` in the world; laws as in ``Joint``."""
-
-    name: str
-    kind: str  # "hinge", "slide", "ball", "planar" or "free"
-    anchor: np.ndarray
-    axis: np.ndarray
-    spring: float = 0.0
-    damping: float = 0.0
-    rest: float = 0.0
-    armature: float = 0.0
-    drive: str | None = None
-
-    def type(self) -> Joint:
-        laws = dict(spring=self.spring, damping=self.damping, drive=self.drive)
-        axis = tuple(float(v) for v in self.axis)
-        if self.kind == "hinge":
-            return Revolute(axis=axis, rest=self.rest, armature=self.armature, **laws)  # type: ignore[arg-type]
-        if self.kind == "slide":
-            return Prismatic(axis=axis, rest=self.rest, armature=self.armature, **laws)  # type: ignore[arg-type]
-        if self.kind == "planar":
-            return Planar(normal=axis, **laws)  # type: ignore[arg-type]
-        return {"ball": Spherical, "free": Free}[self.kind](**laws)
-
-    def keeps(self, point: np.ndarray) -> bool:
-        """True when a point stays where it is while this joint moves."""
-        if self.kind == "ball":
-            return float(np.linalg.norm(point - self.anchor)) < 1e-9
-        return self.kind == "hinge" and float(np.linalg.norm(np.cross(point - self.anchor, self.axis))) < 1e-9
-
-
-@dataclass
-class Drawing:
-    """A shape or mesh at a pose of the world, at the reference pose."""
-
-    geometry: Shape | Mesh
-    position: np.ndarray
-    rotation: Rotation
-    colour: Colour | None = None
-
-
-@dataclass
-class Link:
-    """A link at the reference pose: ``center`` of mass (3,) in the world, ``inertia`` (3, 3) about it in link axes."""
-
-    name: str
-    parent: int  # -1 for the world
-    mass: float
-    center: np.ndarray
-    inertia: np.ndarray
-    rotation: Rotation
-    origin: np.ndarray
-    joints: list[LinkJoint] = field(default_factory=list)
-    floating: bool = False
-    drawings: list[Drawing] = field(default_factory=list)
-    fixing: str = ""  # name of the joint that fixes it, where the file gives one
-
-    @property
-    def fixed(self) -> bool:
-        return not self.joints and not self.floating
-
-
-@dataclass
-class Robot:
-    """What an importer reads: links (parents first), gravity, and the report of what has no place here."""
-
-    name: str
-    links: list[Link] = field(default_factory=list)
-    gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
-    drawings: list[Drawing] = field(default_factory=list)  # of the world
-    report: list[str] = field(default_factory=list)
-    #: link of the file -> body that moves with it ("world" where it does not move)
-    carriers: dict[str, str] = field(default_factory=dict)
-    #: joint of the file -> joint of the mechanism
-    joints: dict[str, str] = field(default_factory=dict)
 
 
 def build(robot: Robot, *, merge_fixed: bool = False) -> Mechanism:
@@ -116,18 +35,15 @@ def build(robot: Robot, *, merge_fixed: bool = False) -> Mechanism:
     _draw(mechanism, mechanism.world, robot.drawings)
     for index, link in links.items():
         _draw(mechanism, bodies[index], link.drawings)
+    taken |= set(mechanism._names)
+    for touch in robot.touches:
+        _stand(mechanism, robot, touch, taken)
+    for index, link in links.items():
+        _touch(mechanism, robot, bodies[index], link.touches, taken)
+    for a, b in _neighbours(links):
+        mechanism.contact_pair(bodies[a], bodies[b], collide=False)
     mechanism.report.extend(robot.report)
     return mechanism
-
-
-def fresh(name: str, taken: set[str], suffix: str) -> str:
-    """``name``, or with a suffix when another element has it already; the result is taken from now on."""
-    candidate, number = name, 1
-    while candidate in taken:
-        candidate = f"{name} {suffix}" if number == 1 else f"{name} {suffix} {number}"
-        number += 1
-    taken.add(candidate)
-    return candidate
 
 
 def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
@@ -151,6 +67,8 @@ def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
             child.joints = [*link.joints, *child.joints]
             child.floating, child.parent = link.floating, link.parent
             child.drawings += link.drawings
+            if link.touches:
+                robot.report.append(f"link {link.name!r} has no mass of its own: what it would touch is left out ({', '.join(t.name for t in link.touches)})")
             robot.carriers[link.name] = child.name
             del links[i]
         elif not heavy[i]:
@@ -166,10 +84,12 @@ def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
             other.parent = link.parent
     if link.parent < 0:
         robot.drawings += link.drawings
+        robot.touches += link.touches
         robot.carriers[link.name] = "world"
         return
     parent = links[link.parent]
     parent.drawings += link.drawings
+    parent.touches += link.touches
     robot.carriers[link.name] = parent.name
     if link.mass > 0.0:
         mass = parent.mass + link.mass
@@ -218,9 +138,26 @@ def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, take
     for joint, (above, below) in zip(chain, zip([parent, *lights], [*lights, body])):
         robot.joints[joint.name] = fresh(joint.name, taken, "joint")
         mechanism.joint(robot.joints[joint.name], joint.type(), above, below, at=joint.anchor)
+        _start(mechanism, robot, joint)
     if link.fixed:
         mechanism.joint(fresh(link.fixing or f"{name} fixed", taken, "joint"), Fixed(), parent, body, at=link.origin)
+    if link.floating and link.velocity is not None:
+        spin = link.rotation.apply(link.velocity[3:])
+        mechanism.start(name, linear=link.velocity[:3] + np.cross(spin, center - link.origin), angular=link.velocity[3:])
     return body
+
+
+def _start(mechanism: Mechanism, robot: Robot, joint: LinkJoint) -> None:
+    """Where a joint starts: as the file says, but within its limits."""
+    name, value = robot.joints[joint.name], joint.start
+    if joint.limits is not None:
+        wish = 0.0 if value is None else float(np.asarray(value))
+        inside = float(np.clip(wish, *joint.limits))
+        if inside != wish:
+            robot.report.append(f"joint {name!r} starts at {inside:.6g}, at an end of its limits, since {wish:.6g} lies beyond")
+            value = inside
+    if value is not None or joint.rate is not None:
+        mechanism.start(name, value, rate=joint.rate)
 
 
 def _without_point(
@@ -268,4 +205,33 @@ def _draw(mechanism: Mechanism, body: Body, drawings: list[Drawing]) -> None:
         mechanism.visuals.setdefault(body.name, [])
 
 
-Load = Callable[..., Mechanism]
+def _touch(mechanism: Mechanism, robot: Robot, body: Body, touches: list[Touch], taken: set[str]) -> None:
+    """The colliders of a body."""
+    turn = Rotation.from_quat(body.orientation, scalar_first=True).inv()
+    for touch in touches:
+        name = robot.colliders[touch.name] = fresh(touch.name, taken, "collider")
+        mechanism.collider(
+            name, body, touch.shape, position=turn.apply(touch.position - body.position),
+            orientation=(turn * touch.rotation).as_quat(scalar_first=True), friction=touch.friction, restitution=touch.restitution,
+            layer=touch.layer, mask=touch.mask,
+        )
+
+
+def _stand(mechanism: Mechanism, robot: Robot, touch: Touch, taken: set[str]) -> None:
+    """An obstacle."""
+    name = robot.colliders[touch.name] = fresh(touch.name, taken, "obstacle")
+    given = dict(friction=touch.friction, restitution=touch.restitution)
+    mechanism.obstacle(
+        name, touch.shape, position=touch.position, orientation=touch.rotation.as_quat(scalar_first=True),
+        layer=touch.layer, mask=touch.mask, **{k: v for k, v in given.items() if v is not None},
+    )
+
+
+def _neighbours(links: dict[int, Link]) -> list[tuple[int, int]]:
+    """Links that touch and are neighbours but for light bodies between them: they do not collide, as if one joint joined them."""
+    root: dict[int, int] = {-1: -1}
+    for index, link in links.items():  # of links fixed to one another, the one nearest to the world
+        root[index] = root[link.parent] if link.fixed and link.parent >= 0 else index
+    group = {r: [i for i in links if root[i] == r and links[i].touches] for r in root.values()}
+    chains = [(root[link.parent], index) for index, link in links.items() if len(link.joints) > 1 and link.parent >= 0]
+    return [(a, b) for above, below in chains for a in group[above] for b in group[below]]
