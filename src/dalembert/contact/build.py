@@ -4,18 +4,20 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.contact.features import _balls, ball_features, geometries, outer_radius, support_features
-from dalembert.contact.records import CONTACT, FIELD, LIMIT, PLANE
+from dalembert.contact.features import _balls, ball_features, geometries, support_features
+from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import Ground, HeightField, PairLaw
+from dalembert.mechanism.environment import Ground, HeightField
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import Records
 from dalembert.mechanism.touching import Surface, Touching
 
 #: contacts beyond which only near ones become part of a step: with fewer, looking for them would cost more than it saves
-CROWD = 64
+CROWD = 128
 #: distance (m) from a ground that always counts as near
 MARGIN = 1e-3
+#: rooms of a body within which a ground is listed: more than one, so that lists last longer
+AHEAD = 2.0
 
 
 def label_index(labels: list[str], a: str, b: str) -> int:
@@ -27,7 +29,7 @@ def label_index(labels: list[str], a: str, b: str) -> int:
 
 
 class GroundList:
-    """All contacts with grounds and terrain, of single points and of colliding shapes, in groups: one per shape and ground.
+    """All contacts with grounds and terrain, of single points and of colliding shapes.
 
     Where there are many, only those that are near have to be part of a step; a list of them is valid while no body leaves
     its room.
@@ -36,10 +38,8 @@ class GroundList:
     def __init__(self, mechanism: Mechanism, touching: Touching, records: Records, edges: int, labels: list[str]) -> None:
         self.mechanism, self.edges, self.labels = mechanism, edges, labels
         self.world = len(records.bodies) - 1
-        self.groups: list[np.ndarray] = []
+        self._found: list[np.ndarray] = []
         self._parts: dict[int, int] = {}  # how many points each pair has so far
-        self._planes: list[tuple[float, ...]] = []  # normal and offset; no normal for terrain, which is always near
-        self._balls: list[tuple[float, ...]] = []  # centre (body frame) and radius that hold the group's shape
         around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
         if mechanism.contact_points and not around:
             body = mechanism.contact_points[0].body.name
@@ -49,23 +49,21 @@ class GroundList:
                 surface = Surface(point.body.name, point.body.index, (point.body.name,))
                 law = touching.law(surface, other)
                 if law is not None:
-                    law = PairLaw(
-                        law.friction if point.friction is None else point.friction,
-                        law.restitution if point.restitution is None else point.restitution, True,
-                    )
-                    self._add(_balls([point.point], point.radius), surface.body, element, law, (*point.point, point.radius))
+                    friction = law.friction if point.friction is None else point.friction
+                    restitution = law.restitution if point.restitution is None else point.restitution
+                    self._add(_balls([point.point], point.radius), surface.body, element, friction, restitution)
             for surface in touching.moving:
                 law = touching.law(surface, other)
-                for geometry in geometries(surface) if law is not None else ():
-                    features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
-                    if len(features):
-                        self._add(features, surface.body, element, law, (*geometry.position, outer_radius(geometry.shape)))
-        self.planes, self.balls = np.array(self._planes).reshape(-1, 4), np.array(self._balls).reshape(-1, 4)
-        self.bodies = np.array([int(g["a"][0]) for g in self.groups], dtype=np.int64)
-        self.crowded = sum(len(g) for g in self.groups) > CROWD
+                if law is not None:
+                    for geometry in geometries(surface):
+                        features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
+                        self._add(features, surface.body, element, law.friction, law.restitution)
+        self.contacts = np.concatenate(self._found) if self._found else np.zeros(0, CONTACT)
+        self.reach = np.where(self.contacts["support"] == ELLIPSOID_SUPPORT, self.contacts["semi"].max(axis=1, initial=0.0), self.contacts["radius"])
+        self.crowded = len(self.contacts) > CROWD
+        self.listed = np.arange(len(self.contacts))
 
-    def _add(self, features: np.ndarray, body: int, element: Ground | HeightField, law: PairLaw | None, ball: tuple[float, ...]) -> None:
-        assert law is not None
+    def _add(self, features: np.ndarray, body: int, element: Ground | HeightField, friction: float, restitution: float) -> None:
         if isinstance(element, Ground):
             features["kind"], features["normal"], features["offset"] = PLANE, element.normal, element.offset
         else:
@@ -73,34 +71,36 @@ class GroundList:
         owner = label_index(self.labels, self.mechanism.bodies[body].name, element.name)
         features["a"], features["b"], features["used"], features["owner"] = body, self.world, 1, owner
         features["part"] = self._parts.get(owner, 0) + np.arange(len(features))
-        self._parts[owner] = int(features["part"][-1]) + 1
-        features["friction"], features["restitution"], features["weight"] = law.friction, law.restitution, self.mechanism.bodies[body].mass
-        features["edges"] = self.edges if law.friction > 0.0 else 0
-        self.groups.append(features)
-        self._planes.append((*element.normal, element.offset) if isinstance(element, Ground) else (0.0, 0.0, 0.0, 0.0))
-        self._balls.append(ball)
+        self._parts[owner] = self._parts.get(owner, 0) + len(features)
+        features["friction"], features["restitution"], features["weight"] = friction, restitution, self.mechanism.bodies[body].mass
+        features["edges"] = self.edges if friction > 0.0 else 0
+        self._found.append(features)
 
     @property
     def size(self) -> np.ndarray:
-        """(n,) radius (m) about each body's centre of mass that holds what may touch a ground; zero where all groups are listed."""
+        """(n,) radius (m) about each body's centre of mass that holds what may touch a ground; zero where all are listed."""
         size = np.zeros(self.world)
         if self.crowded:
-            np.maximum.at(size, self.bodies, np.linalg.norm(self.balls[:, :3], axis=1) + self.balls[:, 3])
+            np.maximum.at(size, self.contacts["a"], np.linalg.norm(self.contacts["point"], axis=1) + self.reach)
         return size
 
-    def near(self, bodies: np.ndarray, places: np.ndarray) -> list[int]:
-        """The groups that come near their ground while no body leaves its room."""
+    def near(self, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Indices of the contacts that come near their ground while no body leaves its room; those with terrain always do."""
         if not self.crowded:
-            return list(range(len(self.groups)))
-        R = Rotation.from_quat(bodies["q"][:-1], scalar_first=True).as_matrix()[self.bodies]
-        centres = bodies["x"][self.bodies] + np.einsum("nij,nj->ni", R, self.balls[:, :3])
-        height = np.einsum("ni,ni->n", centres, self.planes[:, :3]) - self.planes[:, 3] - self.balls[:, 3]
-        field = ~self.planes[:, :3].any(axis=1)
-        return np.flatnonzero(field | (height <= places[self.bodies, 7] + MARGIN)).tolist()
+            return self.listed
+        contacts, body = self.contacts, self.contacts["a"]
+        turns = Rotation.from_quat(bodies["q"][:-1], scalar_first=True).as_matrix()[body]
+        points = bodies["x"][body] + np.einsum("nij,nj->ni", turns, contacts["point"])
+        height = np.einsum("ni,ni->n", points, contacts["normal"]) - contacts["offset"] - self.reach
+        return np.flatnonzero((contacts["kind"] == FIELD) | (height <= AHEAD * places[body, 7] + MARGIN))
 
-    def build(self, groups: list[int]) -> np.ndarray:
-        """Contact records of a list of groups, one after the other."""
-        return np.concatenate([self.groups[k] for k in groups]) if groups else np.zeros(0, CONTACT)
+    def build(self, chosen: np.ndarray, old: np.ndarray) -> np.ndarray:
+        """Records of the chosen contacts, with the impulses that those listed before (``old``) had in the last step."""
+        for name in ("gamma1", "beta1"):
+            self.contacts[name] = 0.0
+            self.contacts[name][self.listed] = old[name][: len(self.listed)]
+        self.listed = chosen
+        return self.contacts[chosen]
 
 
 def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:

@@ -47,8 +47,7 @@ class ContactEngine(VariationalEngine):
         self.grounds = GroundList(mechanism, touching, records, edges, self.labels)
         self.pairs = PairList(touching, records.bodies, edges)
         self.pairs.size = np.maximum(self.pairs.size, self.grounds.size)
-        self.listed = list(range(len(self.grounds.groups)))
-        contacts = self.grounds.build(self.listed)
+        contacts = self.grounds.contacts.copy()
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
@@ -88,33 +87,22 @@ class ContactEngine(VariationalEngine):
         bodies = self.step_records.bodies
         self.places = self.pairs.places(bodies, self.options.dt, stretch)
         near, ground = self.pairs.near(bodies, self.places), self.grounds.near(bodies, self.places)
-        needed = sum(len(self.grounds.groups[k]) for k in ground) + sum(self.pairs.slots(key) for key in near)
-        if set(near) <= set(self.pairs.keys) and set(ground) <= set(self.listed) and len(self.scene.contacts) <= 2 * needed + SPARE:
+        listed, old = self.grounds.listed, self.scene.contacts
+        needed = len(ground) + sum(self.pairs.slots(key) for key in near)
+        if set(near) <= set(self.pairs.keys) and np.isin(ground, listed).all() and len(old) <= 2 * needed + SPARE:
             return
-        kept, old = self._slices(), self.scene.contacts
-        standing = self.grounds.build(ground)
+        kept = {key: old[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
+        standing = self.grounds.build(ground, old)
         slots, shapes = self.pairs.build(near, len(standing), self.labels, bodies)
-        contacts = np.concatenate([standing, slots])
-        self.listed = ground
-        self.scene = self.scene._replace(contacts=contacts, shapes=shapes)
-        for key, place in self._slices().items():
+        for key, pair in zip(near, shapes.pairs):
             if key in kept:
+                begin = int(pair["first"]) - len(standing)
                 for name in ("gamma1", "beta1"):
-                    contacts[name][place] = old[name][kept[key]]
+                    slots[name][begin : begin + int(pair["slots"])] = kept[key][name]
+        self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
-
-    def _slices(self) -> dict[int | tuple[int, int], slice]:
-        """Where the contacts of each listed group and pair are."""
-        places: dict[int | tuple[int, int], slice] = {}
-        end = 0
-        for k in self.listed:
-            places[k] = slice(end, end + len(self.grounds.groups[k]))
-            end = places[k].stop
-        for key, pair in zip(self.pairs.keys, self.scene.shapes.pairs):
-            places[key] = slice(int(pair["first"]), int(pair["first"]) + int(pair["slots"]))
-        return places
 
     def _find_general(self) -> bool:
         """Find the features of pairs that need ``coal``, at the knot; returns whether there are any near."""

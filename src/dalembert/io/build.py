@@ -60,7 +60,10 @@ def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
         link = links[i]
         children = [j for j, other in links.items() if other.parent == i]
         thin = link.parent >= 0 and (_singular(link.inertia) or _singular(links[link.parent].inertia))
-        if link.fixed and (not heavy[i] or (merge_fixed and link.parent >= 0) or thin):
+        fixed = [j for j in children if links[j].fixed]
+        if link.floating and not link.joints and not heavy[i] and fixed:
+            _hand_over(robot, links, i, fixed[0])
+        elif link.fixed and (not heavy[i] or (merge_fixed and link.parent >= 0) or thin):
             _absorb(robot, links, i)
         elif not heavy[i] and len(children) == 1 and not links[children[0]].floating:
             child = links[children[0]]
@@ -73,7 +76,28 @@ def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
             del links[i]
         elif not heavy[i]:
             raise ModelError(f"link {link.name!r} has no mass, but moves and carries {len(children)} links: give it an <inertial>")
-    return links
+    return _parents_first(links)
+
+
+def _parents_first(links: dict[int, Link]) -> dict[int, Link]:
+    ordered: dict[int, Link] = {}
+    for i in links:
+        way = [i]
+        while links[way[-1]].parent >= 0:
+            way.append(links[way[-1]].parent)
+        ordered |= {k: links[k] for k in reversed(way) if k not in ordered}
+    return ordered
+
+
+def _hand_over(robot: Robot, links: dict[int, Link], i: int, heir: int) -> None:
+    """Make a floating link without mass part of one that is fixed to it, which floats in its place."""
+    link, other = links.pop(i), links[heir]
+    for child in links.values():
+        child.parent = heir if child.parent == i else child.parent
+    other.parent, other.floating, other.velocity = -1, True, link.velocity
+    other.drawings += link.drawings
+    other.touches += link.touches
+    robot.carriers[link.name] = other.name
 
 
 def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
@@ -154,8 +178,8 @@ def _start(mechanism: Mechanism, robot: Robot, joint: LinkJoint) -> None:
         wish = 0.0 if value is None else float(np.asarray(value))
         inside = float(np.clip(wish, *joint.limits))
         if inside != wish:
-            robot.report.append(f"joint {name!r} starts at {inside:.6g}, at an end of its limits, since {wish:.6g} lies beyond")
-            value = inside
+            robot.report.append(f"joint {name!r} starts within its limits, at {inside:.6g} or beyond, and not at {wish:.6g}")
+            value = None if value is None else inside
     if value is not None or joint.rate is not None:
         mechanism.start(name, value, rate=joint.rate)
 

@@ -10,7 +10,7 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.convex import Convex
 
 #: corners that a hull keeps at most
-MOST_CORNERS = 32
+MOST_CORNERS = 64
 #: part of its size by which a hull may be smaller than its mesh without further corners
 FINE = 2e-3
 

@@ -78,7 +78,7 @@ def _joint(source: Source, k: int, name: str) -> str:
     """Coordinates, both counted from the reference pose, on a straight line."""
     model, data = source.model, source.model.eq_data[k]
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
-    if np.any(data[2:5]):
+    if two >= 0 and np.any(data[2:5]):
         return "only straight lines between two joints are"
     if one not in source.joints or (two >= 0 and two not in source.joints):
         return "one of its joints is not there"
@@ -101,8 +101,8 @@ def _tendon(source: Source, k: int, name: str) -> str:
     """The length of a tendon, less that of the reference pose, as a number."""
     model, data = source.model, source.model.eq_data[k]
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
-    if two >= 0 or np.any(data[1:5]):
-        return "only tendons of a constant length are"
+    if two >= 0:
+        return "it ties two tendons"
     if is_straight(source, one):
         bodies, points = ends(source, one)
         source.mechanism.joint(name, Distance(length=float(model.tendon_length0[one] + data[0])), *bodies, at=(points[0], points[1]))

@@ -1,6 +1,7 @@
 """A compiled MuJoCo model at its reference pose, and what every part of the importer asks of it."""
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,9 @@ def compiled(path: Path) -> tuple[Any, Any]:
     except ImportError:
         raise MissingExtraError("reading MJCF files needs MuJoCo: pip install dalembert[mjcf]") from None
     try:
-        return mujoco, mujoco.MjSpec.from_file(str(path)).compile()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return mujoco, mujoco.MjSpec.from_file(str(path)).compile()
     except MemoryError:
         raise ModelError(f"{path} asks for more memory than there is") from None
     except Exception as error:

@@ -100,9 +100,7 @@ class Reader:
             fixing="" if joint is None else joint.name,
         )
         if joint is None:
-            link.floating = self.options.base == "free" and mass > 0.0
-            if self.options.base == "free" and mass == 0.0:
-                self.report.append(f"root link {name!r} has no mass: it stays on the world although base='free' was asked for")
+            link.floating = self.options.base == "free"
         elif joint.type == "floating":
             link.floating = True
         elif joint.type != "fixed":
