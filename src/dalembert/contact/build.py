@@ -104,29 +104,18 @@ class GroundList:
 
 
 def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:
-    """Records of all joint directions with limits or dry friction. Needs the joints' rows at a pose."""
-    from dalembert.formulations.maximal.assembly import direction_rows
+    """Records of all joint directions with limits or dry friction, at the knot."""
+    from dalembert.formulations.maximal.assembly import direction_inertias
 
-    found = []
-    for element in mechanism.joints:
-        kind = element.type
-        if not kind.bounded:
-            continue
-        joint = records.joints[element.index]
-        gradients = np.zeros((kind.freedom, 12))
-        direction_rows(records, element.index, gradients)
-        for i, (lower, upper) in enumerate(kind.limits):
-            friction = float(kind.friction[i])  # type: ignore[index, arg-type]
-            if not (np.isfinite(lower) or np.isfinite(upper) or friction > 0.0):
-                continue
-            record = np.zeros(1, LIMIT)
-            record["joint"], record["direction"], record["a"], record["b"] = element.index, i, joint["parent"], joint["child"]
-            record["end"] = lower, upper
-            record["restitution"], record["friction"] = kind.restitution, friction
-            softness = 0.0
-            for body, row in ((element.parent, gradients[i, :6]), (element.child, gradients[i, 6:])):
-                if body.index >= 0:
-                    softness += row[:3] @ row[:3] / body.mass + row[3:] @ np.linalg.solve(body.inertia, row[3:])
-            record["weight"] = 1.0 / softness
-            found.append(record)
-    return np.concatenate(found) if found else np.zeros(0, LIMIT)
+    bounded = [
+        (element, i) for element in mechanism.joints for i, ends in enumerate(element.type.limits)
+        if np.isfinite(ends).any() or element.type.friction[i] > 0.0  # type: ignore[index]
+    ]
+    limits = np.zeros(len(bounded), LIMIT)
+    for limit, (element, i) in zip(limits, bounded):
+        kind, joint = element.type, records.joints[element.index]
+        limit["joint"], limit["direction"], limit["a"], limit["b"] = element.index, i, joint["parent"], joint["child"]
+        limit["end"], limit["restitution"], limit["friction"] = kind.limits[i], kind.restitution, kind.friction[i]  # type: ignore[index]
+    if bounded:
+        limits["weight"] = direction_inertias(mechanism, records, [(element.index, i) for element, i in bounded])
+    return limits

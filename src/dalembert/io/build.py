@@ -3,7 +3,7 @@
 A file's link may hang on several joints in a row, or have no mass; a body of a mechanism hangs on one joint at a time
 and has mass. Links without mass merge with their neighbours. Between joints in a row there is a light body: where the
 following joints turn about one point, it takes a small share of the link's mass to that point, which changes neither
-mass nor motion, and its inertia is 1e-10 of the link's. A fixed link whose inertia could not turn by itself merges too.
+mass nor motion, and it takes 1e-8 of the link's inertia. A fixed link whose inertia could not turn by itself merges too.
 """
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from dalembert.mechanism.joints import Fixed
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import check_inertia
 
-#: rotational inertia of a light body, relative to that of its link
-LIGHT_INERTIA = 1e-10
+#: rotational inertia that a light body takes from its link, relative to the link's largest and smallest moment
+LIGHT_INERTIA, LIGHT_MOMENT = 1e-8, 0.05
+#: smallest moment of inertia, relative to the largest one, that a body can have
+THIN = 1e-10
 #: its mass, relative to its link's, where the share can be taken from the link
 LIGHT_SHARE = 1e-3
 #: and where it cannot: with joints that only turn, and with slides, which need more to be solved well
@@ -126,7 +128,7 @@ def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
 
 def _singular(inertia: np.ndarray) -> bool:
     moments = np.linalg.eigvalsh(0.5 * (inertia + inertia.T))
-    return bool(moments[0] <= 1e-10 * np.abs(moments).max())
+    return bool(moments[0] <= THIN * np.abs(moments).max())
 
 
 def _moved(mass: float, offset: np.ndarray) -> np.ndarray:
@@ -140,7 +142,8 @@ def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, take
     mass, center, inertia = link.mass, link.center, _regular(link, robot)
     chain = link.joints
     shares: list[tuple[float, np.ndarray]] = []
-    largest = float(np.linalg.eigvalsh(inertia)[-1])
+    moments = np.linalg.eigvalsh(inertia)
+    light_inertia = min(LIGHT_INERTIA * float(moments[-1]), LIGHT_MOMENT * float(moments[0])) * np.eye(3)
     for before, after in zip(range(len(chain) - 1), chain[1:]):
         if all(joint.keeps(after.anchor) for joint in chain[before + 1 :]):
             reach = float(np.linalg.norm(after.anchor - link.center)) ** 2
@@ -151,11 +154,12 @@ def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, take
             share = (LIGHT_SLIDE if slides else LIGHT_MASS) * link.mass
             robot.report.append(f"link {link.name!r}: a body of {share:.3g} kg was added between its joints {chain[before].name!r} and {after.name!r}")
         shares.append((share, after.anchor))
+    inertia = inertia - len(shares) * light_inertia
     quaternion = link.rotation.as_quat(scalar_first=True)
     lights = []
     for k, (share, point) in enumerate(shares):
         light = fresh(f"{name} after {chain[k].name}", taken, "light")
-        lights.append(mechanism._append_body(light, share, LIGHT_INERTIA * largest * np.eye(3), point, quaternion, None))
+        lights.append(mechanism._append_body(light, share, light_inertia, point, quaternion, None))
         mechanism.visuals[light] = []
     body = mechanism._append_body(name, mass, _checked(inertia, link.name, robot), center, quaternion, None)
     robot.carriers[link.name] = name
@@ -199,7 +203,7 @@ def _regular(link: Link, robot: Robot) -> np.ndarray:
     if not np.isfinite(link.inertia).all() or not _singular(link.inertia):
         return link.inertia
     moments = np.linalg.eigvalsh(0.5 * (link.inertia + link.inertia.T))
-    added = max(LIGHT_INERTIA * float(np.abs(moments).max()), 1e-12 * link.mass) - min(float(moments[0]), 0.0)
+    added = max(THIN * float(np.abs(moments).max()), 1e-12 * link.mass) - min(float(moments[0]), 0.0)
     robot.report.append(f"link {link.name!r}: its inertia has the moment {moments[0]:.3g} kg m^2; {added:.3g} was added on the diagonal")
     return link.inertia + added * np.eye(3)
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from dalembert.errors import ModelError
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model, scan_xml
@@ -23,6 +25,8 @@ def load(
     self_collisions: bool | None = None,
     limits: bool = True,
     keyframe: str | int | None = None,
+    position: ArrayLike = (0.0, 0.0, 0.0),
+    orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
 ) -> Mechanism:
     """A ``Mechanism`` from a URDF, MJCF or native (TOML, JSON) file.
 
@@ -35,11 +39,13 @@ def load(
     ``contacts=False`` leaves out everything that touches, ``limits=False`` the limits and the dry friction of joints:
     formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
     no for URDF and what the file says for MJCF. ``keyframe``: the one of an MJCF file, by name or number, to start from.
+    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is.
     """
     path = Path(path)
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
         self_collisions=self_collisions, limits=limits, keyframe=keyframe,
+        position=position, orientation=orientation,
     )
     mechanism = _guarded(path, lambda: _read(path, options))
     if strict and mechanism.report:

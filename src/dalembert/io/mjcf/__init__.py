@@ -21,7 +21,7 @@ from dalembert.mechanism.mechanism import Mechanism
 
 def load_mjcf(path: Path, options: Options) -> Mechanism:
     """A mechanism from an MJCF file."""
-    options.refuse("MJCF", "mesh_density")
+    options.refuse("MJCF", "mesh_density", "position", "orientation")
     check_files(path, path.parent if options.root is None else options.root, path.parent)
     source = Source(*compiled(path), path.stem, options)
     read_links(source, pulled_joints(source))

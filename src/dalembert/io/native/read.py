@@ -20,7 +20,7 @@ from dalembert.mechanism.visuals import Mesh, Visual
 
 def read_native(path: Path, options: Options) -> Mechanism:
     """The mechanism of a .toml or .json file."""
-    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "keyframe")
+    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "keyframe", "position", "orientation")
     return loads(read_model(path), path.suffix.lower(), str(path), options)
 
 

@@ -37,7 +37,7 @@ class Reader:
         poses: dict[str, tuple[np.ndarray, Rotation]] = {}
         for name, joint in self._order():
             if joint is None:
-                poses[name] = np.zeros(3), Rotation.identity()
+                poses[name] = np.array(self.options.position), Rotation.from_quat(self.options.orientation, scalar_first=True)
             else:
                 position, rotation = poses[joint.parent]
                 shift, turn = self._pose(joint.origin, f"joint {joint.name!r}")
