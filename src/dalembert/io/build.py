@@ -1,9 +1,8 @@
 """How the links of a robot become a mechanism.
 
-A file's link may hang on several joints in a row, or have no mass; a body of a mechanism hangs on one joint at a time
-and has mass. Links without mass merge with their neighbours. Between joints in a row there is a light body: where the
-following joints turn about one point, it takes a small share of the link's mass to that point, which changes neither
-mass nor motion, and it takes 1e-8 of the link's inertia. A fixed link whose inertia could not turn by itself merges too.
+A file's link may have no mass, or hang on several joints in a row; a body of a mechanism has mass and hangs on one joint at a
+time. Links without mass merge with their neighbours, and so does a fixed link whose inertia could not turn by itself. Between
+joints in a row there are light bodies (see ``chains``).
 """
 from __future__ import annotations
 
@@ -11,29 +10,28 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
+from dalembert.io.chains import Light, moved, split
 from dalembert.io.robot import Drawing, Link, LinkJoint, Robot, Touch, fresh
 from dalembert.mechanism.joints import Fixed
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import check_inertia
 
-#: rotational inertia that a light body takes from its link, relative to the link's largest and smallest moment
-LIGHT_INERTIA, LIGHT_MOMENT = 1e-8, 0.05
 #: smallest moment of inertia, relative to the largest one, that a body can have
 THIN = 1e-10
-#: its mass, relative to its link's, where the share can be taken from the link
-LIGHT_SHARE = 1e-3
-#: and where it cannot: with joints that only turn, and with slides, which need more to be solved well
-LIGHT_MASS, LIGHT_SLIDE = 1e-10, 1e-6
 
 
 def build(robot: Robot, *, merge_fixed: bool = False) -> Mechanism:
     """The mechanism of a robot. ``merge_fixed``: links fixed to another become part of it."""
     links = _merge(robot, merge_fixed)
     mechanism = Mechanism(robot.name or "robot", gravity=robot.gravity)
+    for link in links.values():
+        link.inertia = _regular(link, robot)
+        _check(link, robot)
+    lights = split(links, robot)
     bodies: dict[int, Body] = {-1: mechanism.world}
     taken = {"world"} | {link.name for link in links.values()}
     for index, link in links.items():
-        bodies[index] = _add_link(mechanism, robot, link, bodies[link.parent], taken)
+        bodies[index] = _add_link(mechanism, robot, link, lights.get(index, []), bodies[link.parent], taken)
     _draw(mechanism, mechanism.world, robot.drawings)
     for index, link in links.items():
         _draw(mechanism, bodies[index], link.drawings)
@@ -121,8 +119,8 @@ def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
         mass = parent.mass + link.mass
         center = (parent.mass * parent.center + link.mass * link.center) / mass
         turn = (parent.rotation.inv() * link.rotation).as_matrix()
-        moved = [_moved(p.mass, parent.rotation.inv().apply(p.center - center)) for p in (parent, link)]
-        parent.inertia = parent.inertia + moved[0] + turn @ link.inertia @ turn.T + moved[1]
+        offsets = [moved(p.mass, parent.rotation.inv().apply(p.center - center)) for p in (parent, link)]
+        parent.inertia = parent.inertia + offsets[0] + turn @ link.inertia @ turn.T + offsets[1]
         parent.mass, parent.center = mass, center
 
 
@@ -131,39 +129,21 @@ def _singular(inertia: np.ndarray) -> bool:
     return bool(moments[0] <= THIN * np.abs(moments).max())
 
 
-def _moved(mass: float, offset: np.ndarray) -> np.ndarray:
-    """Inertia of a point mass (Steiner)."""
-    return mass * (offset @ offset * np.eye(3) - np.outer(offset, offset))
-
-
-def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, taken: set[str]) -> Body:
+def _add_link(mechanism: Mechanism, robot: Robot, link: Link, lights: list[Light], parent: Body, taken: set[str]) -> Body:
     """A link's body, its joints and the light bodies between them."""
     name = link.name if link.name not in mechanism else fresh(link.name, taken, "link")
-    mass, center, inertia = link.mass, link.center, _regular(link, robot)
-    chain = link.joints
-    shares: list[tuple[float, np.ndarray]] = []
-    moments = np.linalg.eigvalsh(inertia)
-    light_inertia = min(LIGHT_INERTIA * float(moments[-1]), LIGHT_MOMENT * float(moments[0])) * np.eye(3)
-    for before, after in zip(range(len(chain) - 1), chain[1:]):
-        if all(joint.keeps(after.anchor) for joint in chain[before + 1 :]):
-            reach = float(np.linalg.norm(after.anchor - link.center)) ** 2
-            share = min(LIGHT_SHARE * link.mass, 0.05 * float(np.linalg.eigvalsh(inertia)[0]) / max(reach, 1e-12)) / len(chain)
-            mass, center, inertia = _without_point(mass, center, inertia, share, after.anchor, link.rotation)
-        else:
-            slides = any(joint.kind in ("slide", "planar", "free") for joint in chain)
-            share = (LIGHT_SLIDE if slides else LIGHT_MASS) * link.mass
-            robot.report.append(f"link {link.name!r}: a body of {share:.3g} kg was added between its joints {chain[before].name!r} and {after.name!r}")
-        shares.append((share, after.anchor))
-    inertia = inertia - len(shares) * light_inertia
     quaternion = link.rotation.as_quat(scalar_first=True)
-    lights = []
-    for k, (share, point) in enumerate(shares):
-        light = fresh(f"{name} after {chain[k].name}", taken, "light")
-        lights.append(mechanism._append_body(light, share, light_inertia, point, quaternion, None))
-        mechanism.visuals[light] = []
-    body = mechanism._append_body(name, mass, _checked(inertia, link.name, robot), center, quaternion, None)
+    between = []
+    for joint, light in zip(link.joints, lights):
+        title = fresh(f"{name} after {joint.name}", taken, "light")
+        between.append(mechanism._append_body(title, light.mass, _symmetric(light.inertia), light.position, quaternion, None))
+        mechanism.visuals[title] = []
+        for giver, share in light.givers.items():
+            robot.masses.setdefault(giver, {})[title] = share
+    body = mechanism._append_body(name, link.mass, _symmetric(link.inertia), link.center, quaternion, None)
     robot.carriers[link.name] = name
-    for joint, (above, below) in zip(chain, zip([parent, *lights], [*lights, body])):
+    robot.masses.setdefault(link.name, {})[name] = link.mass
+    for joint, (above, below) in zip(link.joints, zip([parent, *between], [*between, body])):
         robot.joints[joint.name] = fresh(joint.name, taken, "joint")
         mechanism.joint(robot.joints[joint.name], joint.type(), above, below, at=joint.anchor)
         _start(mechanism, robot, joint)
@@ -171,8 +151,12 @@ def _add_link(mechanism: Mechanism, robot: Robot, link: Link, parent: Body, take
         mechanism.joint(fresh(link.fixing or f"{name} fixed", taken, "joint"), Fixed(), parent, body, at=link.origin)
     if link.floating and link.velocity is not None:
         spin = link.rotation.apply(link.velocity[3:])
-        mechanism.start(name, linear=link.velocity[:3] + np.cross(spin, center - link.origin), angular=link.velocity[3:])
+        mechanism.start(name, linear=link.velocity[:3] + np.cross(spin, link.center - link.origin), angular=link.velocity[3:])
     return body
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    return 0.5 * (matrix + matrix.T)
 
 
 def _start(mechanism: Mechanism, robot: Robot, joint: LinkJoint) -> None:
@@ -188,16 +172,6 @@ def _start(mechanism: Mechanism, robot: Robot, joint: LinkJoint) -> None:
         mechanism.start(name, value, rate=joint.rate)
 
 
-def _without_point(
-    mass: float, center: np.ndarray, inertia: np.ndarray, share: float, point: np.ndarray, rotation: Rotation
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and inertia of a body after a point mass was taken out of it."""
-    left = mass - share
-    new = (mass * center - share * point) / left
-    shift, arm = (rotation.inv().apply(v) for v in (center - new, point - new))
-    return left, new, inertia + _moved(mass, shift) - _moved(share, arm)
-
-
 def _regular(link: Link, robot: Robot) -> np.ndarray:
     """The inertia of a link, made positive definite by a little on the diagonal where it is not."""
     if not np.isfinite(link.inertia).all() or not _singular(link.inertia):
@@ -208,18 +182,17 @@ def _regular(link: Link, robot: Robot) -> np.ndarray:
     return link.inertia + added * np.eye(3)
 
 
-def _checked(inertia: np.ndarray, name: str, robot: Robot) -> np.ndarray:
-    """The inertia; one that no real body has is kept, with a line in the report, as long as motion follows from it."""
-    inertia = 0.5 * (inertia + inertia.T)
+def _check(link: Link, robot: Robot) -> None:
+    """An inertia that no real body has is kept, with a line in the report, as long as motion follows from it."""
+    inertia = _symmetric(link.inertia)
     try:
-        return check_inertia(inertia, name)
+        check_inertia(inertia, link.name)
     except ModelError as error:
         if not np.isfinite(inertia).all() or np.linalg.eigvalsh(inertia)[0] <= 0.0:
             raise
         if "no real body" in str(error):
             moments = ", ".join(f"{m:.6g}" for m in np.linalg.eigvalsh(inertia))
-            robot.report.append(f"link {name!r}: its principal moments {moments} kg m^2 belong to no real body; they are taken as they are")
-        return inertia
+            robot.report.append(f"link {link.name!r}: its principal moments {moments} kg m^2 belong to no real body; they are taken as they are")
 
 
 def _draw(mechanism: Mechanism, body: Body, drawings: list[Drawing]) -> None:

@@ -109,6 +109,8 @@ class Robot:
     report: list[str] = field(default_factory=list)
     #: link of the file -> body that moves with it ("world" where it does not move)
     carriers: dict[str, str] = field(default_factory=dict)
+    #: link of the file -> bodies that carry its mass, with the share of each (kg)
+    masses: dict[str, dict[str, float]] = field(default_factory=dict)
     #: joint of the file -> joint of the mechanism
     joints: dict[str, str] = field(default_factory=dict)
     #: shape of the file that touches -> collider or obstacle of the mechanism

@@ -140,6 +140,6 @@ def _report_softness(source: Source) -> None:
 def add_gravity_compensation(source: Source) -> None:
     """Bodies that carry a share of their own weight."""
     for b in range(1, source.model.nbody):
-        share, carrier = float(source.model.body_gravcomp[b]), source.body(b)
-        if share and carrier != "world" and source.model.body_mass[b] > 0.0:
-            source.mechanism.load(carrier, force=-share * source.model.body_mass[b] * source.robot.gravity)
+        for body, mass in source.robot.masses.get(source.name("body", b), {}).items():
+            if share := float(source.model.body_gravcomp[b]):
+                source.mechanism.load(body, force=-share * mass * source.robot.gravity)
