@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
 
 from dalembert.contact.features import _balls, ball_features, geometries, support_features
@@ -19,6 +21,9 @@ MARGIN = 1e-3
 #: rooms of a body within which a ground is listed: more than one, so that lists last longer
 AHEAD = 2.0
 
+#: a limit's impulses are measured by the inertia of its two bodies, or by this part of what their joints make of it, if that is more
+LEAST = 0.1
+
 
 def label_index(labels: list[str], a: str, b: str) -> int:
     """Index of a pair's label, which is added when it is new."""
@@ -26,6 +31,18 @@ def label_index(labels: list[str], a: str, b: str) -> int:
     if label not in labels:
         labels.append(label)
     return labels.index(label)
+
+
+def contact_weights(mechanism: Mechanism) -> np.ndarray:
+    """(n,) the mass (kg) by which the impulses of a body's contacts are measured.
+
+    A contact moves its body alone in some directions, and all that is joined to it in others: the geometric mean of the two.
+    """
+    mass = np.array([b.mass for b in mechanism.bodies])
+    ends = np.array([(j.parent.index, j.child.index) for j in mechanism.joints if j.parent.index >= 0 and j.type.holds], dtype=int).reshape(-1, 2)
+    graph = coo_matrix((np.ones(len(ends)), ends.T), shape=(len(mass), len(mass)))
+    group = connected_components(graph, directed=False)[1]
+    return np.sqrt(mass * np.bincount(group, weights=mass)[group])
 
 
 class GroundList:
@@ -37,7 +54,7 @@ class GroundList:
 
     def __init__(self, mechanism: Mechanism, touching: Touching, records: Records, edges: int, labels: list[str]) -> None:
         self.mechanism, self.edges, self.labels = mechanism, edges, labels
-        self.world = len(records.bodies) - 1
+        self.world, self.weights = len(records.bodies) - 1, contact_weights(mechanism)
         self._found: list[np.ndarray] = []
         self._parts: dict[int, int] = {}  # how many points each pair has so far
         around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
@@ -72,7 +89,7 @@ class GroundList:
         features["a"], features["b"], features["used"], features["owner"] = body, self.world, 1, owner
         features["part"] = self._parts.get(owner, 0) + np.arange(len(features))
         self._parts[owner] = self._parts.get(owner, 0) + len(features)
-        features["friction"], features["restitution"], features["weight"] = friction, restitution, self.mechanism.bodies[body].mass
+        features["friction"], features["restitution"], features["weight"] = friction, restitution, self.weights[body]
         features["edges"] = self.edges if friction > 0.0 else 0
         self._found.append(features)
 
@@ -117,5 +134,6 @@ def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:
         limit["joint"], limit["direction"], limit["a"], limit["b"] = element.index, i, joint["parent"], joint["child"]
         limit["end"], limit["restitution"], limit["friction"] = kind.limits[i], kind.restitution, kind.friction[i]  # type: ignore[index]
     if bounded:
-        limits["weight"] = direction_inertias(mechanism, records, [(element.index, i) for element, i in bounded])
+        alone, joined = direction_inertias(mechanism, records, [(element.index, i) for element, i in bounded])
+        limits["weight"] = np.maximum(alone, LEAST * joined)
     return limits

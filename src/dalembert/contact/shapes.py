@@ -108,10 +108,10 @@ def overlapping(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 class PairList:
     """The near pairs of a mechanism's shapes, valid while no body leaves its room."""
 
-    def __init__(self, touching: Touching, bodies: np.ndarray, edges: int) -> None:
-        self.touching, self.edges = touching, edges
+    def __init__(self, touching: Touching, weights: np.ndarray, edges: int) -> None:
+        self.touching, self.weights, self.edges = touching, weights, edges
         self.found = [g for surface in touching.paired for g in geometries(surface)]
-        self.world = len(bodies) - 1
+        self.world = len(weights)
         self.shapes = compile_shapes(self.found, self.world)
         self.keys: list[tuple[int, int]] = []
         size = np.zeros(self.world)
@@ -157,7 +157,7 @@ class PairList:
             return min(2 * SLOTS, sum(len(support_features(self.found[k])) for k in key))
         return SLOTS
 
-    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:
+    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str]) -> tuple[np.ndarray, Shapes]:
         """Contact records of a list of pairs, whose first one will have the index ``first``, and the shapes with them."""
         pairs = np.zeros(len(keys), PAIR)
         records = []
@@ -170,7 +170,7 @@ class PairList:
             slots = _blank(self.slots(key))
             pair["i"], pair["j"], pair["first"], pair["slots"] = i, j, first, len(slots)
             pair["general"] = GENERAL in (forms[i], forms[j])
-            masses = [1.0 / bodies["mass"][g.body] for g in (a, b) if g.body >= 0]
+            masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
             slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
             slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
             slots["part"] = np.arange(len(slots))

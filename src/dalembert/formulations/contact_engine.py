@@ -45,7 +45,7 @@ class ContactEngine(VariationalEngine):
         self.labels: list[str] = []
         touching = Touching(mechanism)
         self.grounds = GroundList(mechanism, touching, records, edges, self.labels)
-        self.pairs = PairList(touching, records.bodies, edges)
+        self.pairs = PairList(touching, self.grounds.weights, edges)
         self.pairs.size = np.maximum(self.pairs.size, self.grounds.size)
         contacts = self.grounds.contacts.copy()
         limits = build_limits(mechanism, records)
@@ -93,7 +93,7 @@ class ContactEngine(VariationalEngine):
             return
         kept = {key: old[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
         standing = self.grounds.build(ground, old)
-        slots, shapes = self.pairs.build(near, len(standing), self.labels, bodies)
+        slots, shapes = self.pairs.build(near, len(standing), self.labels)
         for key, pair in zip(near, shapes.pairs):
             if key in kept:
                 begin = int(pair["first"]) - len(standing)

@@ -70,7 +70,7 @@ class Touching:
         self.group, self.still = _rigid_groups(mechanism)
         self.joined = {
             frozenset((self.group[j.parent.index], self.group[j.child.index]))
-            for j in mechanism.joints if j.parent.index >= 0 and (j.type.extra or len(j.type.slides + j.type.turns) < 6)
+            for j in mechanism.joints if j.parent.index >= 0 and j.type.holds
         }
 
     def law(self, a: Surface, b: Surface) -> PairLaw | None:

@@ -137,10 +137,11 @@ def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
     return _block_diagonal(blocks if factors is None else factors[:, None, None] * blocks)
 
 
-def direction_inertias(mechanism: Mechanism, records: Records, directions: list[tuple[int, int]]) -> np.ndarray:
-    """Inertia (kg or kg m^2) that a force along each direction (joint, number) moves at the knot, all joints holding.
+def direction_inertias(mechanism: Mechanism, records: Records, directions: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Inertias (kg or kg m^2) that a force along each direction (joint, number) moves at the knot.
 
-    With the row g of the direction and the rows G that hold, 1 / (g P g^T), P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1.
+    Of its two bodies alone, 1 / (g M^-1 g^T) with the row g of the direction; and with all joints holding, 1 / (g P g^T) with
+    P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1 and the rows G that hold.
     """
     holding, wanted = _rows(mechanism, records, {}, {}), Rows(len(records.bodies) - 1)
     for index, i in directions:
@@ -157,7 +158,8 @@ def direction_inertias(mechanism: Mechanism, records: Records, directions: list[
     system = sparse.bmat([[mass, G.T], [G, sparse.diags(-1e-9 * alone(G))]], format="csc") if G.shape[0] else mass.tocsc()
     moved = splu(system).solve(np.vstack([g.T.toarray(), np.zeros((G.shape[0], len(directions)))]))[: mass.shape[0]]
     mobility = np.maximum(np.einsum("in,ni->i", g.toarray(), moved), 1e-9 * alone(g))
-    return 1.0 / mobility + np.array([records.joints["armature"][index, i] for index, i in directions])
+    rotor = np.array([records.joints["armature"][index, i] for index, i in directions])
+    return 1.0 / alone(g) + rotor, 1.0 / mobility + rotor
 
 
 def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray]) -> None:
