@@ -31,23 +31,24 @@ def put(mechanism: Mechanism, records: Records, wishes: Wishes, moved: Iterable[
             raise ModelError(f"joint {name!r} cannot be at {wish.tolist()}: its limits are {ends.tolist()}")
     before = records.bodies.copy(), records.joints.copy()
     try:
-        _move(mechanism, records, wishes, moved)
+        _move(mechanism, records, {name: wishes[name] for name in moved}, wishes)
         _enter_limits(mechanism, records, wishes)
     except AssemblyError:
         records.bodies[:], records.joints[:] = before
         raise
 
 
-def _move(mechanism: Mechanism, records: Records, wishes: Wishes, moved: Iterable[str]) -> None:
+def _move(mechanism: Mechanism, records: Records, moved: Wishes, held: Wishes) -> None:
+    """Move joints along the tree, then close the loops with others held."""
     bodies, joints = records.bodies, records.joints
     poses = [(x, Rotation.from_quat(q, scalar_first=True)) for x, q in zip(bodies["x"][:-1].copy(), bodies["q"][:-1].copy())]
-    for i, (x, turn) in enumerate(place(mechanism, poses, {name: wishes[name] for name in moved})):
+    for i, (x, turn) in enumerate(place(mechanism, poses, moved)):
         bodies["x"][i], bodies["q"][i] = x, turn.as_quat(scalar_first=True)
-    for name, value in wishes.items():
-        index = mechanism[name].index
-        joints["coordinate"][index, : value.size] = value
-        joints["target"][index, : value.size] = value
-    close_loops(mechanism, records, wishes)
+    for name, value in {**moved, **held}.items():
+        joints["coordinate"][mechanism[name].index, : value.size] = value
+    for name, value in held.items():
+        joints["target"][mechanism[name].index, : value.size] = value
+    close_loops(mechanism, records, held)
 
 
 def _beyond(mechanism: Mechanism, records: Records) -> dict[str, np.ndarray]:
@@ -72,12 +73,13 @@ def _enter_limits(mechanism: Mechanism, records: Records, wishes: Wishes) -> Non
         if not beyond:
             return
         worst = next(iter(beyond))
-        one = {worst: beyond[worst]}
+        moved = {name: inside for name, inside in beyond.items() if name not in wishes}
         # Of two joints of a loop, the end of one may lead the other inside, but not the other way round.
-        for trial, moved in [({**ends, **beyond}, beyond)] * (attempt == 0) + [({**ends, **one}, one), (one, one)]:
+        trials = [{**ends, **beyond}] * (attempt == 0) + [{**ends, worst: beyond[worst]}, {worst: beyond[worst]}]
+        for trial in trials:
             before = records.bodies.copy(), records.joints.copy()
             try:
-                _move(mechanism, records, {**trial, **wishes}, [name for name in moved if name not in wishes])
+                _move(mechanism, records, moved, {**trial, **wishes})
                 ends = trial
                 break
             except AssemblyError:
