@@ -121,7 +121,7 @@ def test_contacts_and_limits_can_be_left_out(tmp_path):
     everything().save(tmp_path / "model.toml")
     bare = da.load(tmp_path / "model.toml", contacts=False, limits=False)
     assert not bare.touches
-    assert not (bare.grounds or bare.obstacles or bare.terrains or bare.colliders or bare.contact_points or bare.pair_laws)
+    assert [*bare.grounds, *bare.obstacles, *bare.terrains, *bare.colliders, *bare.contact_points, *bare.pair_laws] == []
     assert not any(joint.type.bounded for joint in bare.joints)
     with pytest.raises(da.ModelError, match="base= says nothing about native files"):
         da.load(tmp_path / "model.toml", base="free")

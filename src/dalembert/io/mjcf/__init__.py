@@ -12,6 +12,7 @@ from dalembert.io.mjcf.contacts import add_environment, add_pairs, read_touches
 from dalembert.io.mjcf.couplings import add_equalities
 from dalembert.io.mjcf.files import check_files
 from dalembert.io.mjcf.geoms import read_drawings
+from dalembert.io.mjcf.keyframes import close_keyframe
 from dalembert.io.mjcf.links import add_gravity_compensation, read_links
 from dalembert.io.mjcf.source import Source, compiled
 from dalembert.io.mjcf.tendons import add_tendons
@@ -34,6 +35,7 @@ def load_mjcf(path: Path, options: Options) -> Mechanism:
     add_actuators(source)
     add_environment(source)
     add_pairs(source)
+    close_keyframe(source)
     for kind, count in (("sensor", source.model.nsensor), ("flex", source.model.nflex), ("skin", source.model.nskin)):
         source.report += [f"{kind} {source.name(kind, k)!r} is left out" for k in range(count)]
     source.mechanism.report[:] = source.report

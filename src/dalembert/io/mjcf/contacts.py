@@ -1,8 +1,7 @@
 """What touches in an MJCF model: geoms as colliders, obstacles, grounds or terrain, and what is said about pairs of them."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from dalembert.io.hulls import hull
 from dalembert.io.mjcf.geoms import kind, mesh, pose, primitive
 from dalembert.io.mjcf.source import Source, listed, softened
 from dalembert.io.robot import Touch, fresh
-from dalembert.mechanism.environment import Ground, HeightField, Obstacle
 from dalembert.mechanism.shapes import Ellipsoid, Shape
+from dalembert.mechanism.touching import Touching
 
 #: depth (m) at which shapes of a robot that overlap at the start are kept from colliding
 OVERLAP = 1e-7
@@ -132,35 +131,35 @@ def add_pairs(source: Source) -> None:
     """Pairs that the file declares or excludes, pairs whose friction is not the larger one of the two, overlaps at the start."""
     model, mechanism = source.model, source.mechanism
     for k in range(model.nexclude if source.elements else 0):
-        one, two = divmod(int(model.exclude_signature[k]), 2**16)
-        for a, b in _ends(source, one, two):
-            if a != b:
-                mechanism.contact_pair(a, b, collide=False)
-    for a, b in _meeting(source):
-        coefficient = _pair_friction(source, a, b)
-        if coefficient != max(friction(source, a), friction(source, b)):
-            mechanism.contact_pair(source.elements[a], source.elements[b], friction=coefficient)
+        for names in product(*(_elements(source, b) for b in divmod(int(model.exclude_signature[k]), 2**16))):
+            if names[0] != names[1]:
+                mechanism.contact_pair(*names, collide=False)
+    _correct_friction(source)
     _part(source)
+    for name, one, two in source.ties:
+        ends = [[c for c in mechanism.colliders if c.body.name == body] for body in (one, two)]
+        if any(a.layer & b.mask or b.layer & a.mask for a, b in product(*ends)):
+            source.report.append(f"{one!r} and {two!r}, which {name!r} ties, do not collide")
     for k in range(model.npair):
         _declare(source, k)
 
 
-def _ends(source: Source, one: int, two: int) -> Iterator[tuple[str, str]]:
-    """The elements of the mechanism that a pair of the file's bodies means."""
-    around = [source.elements[g] for g in source.elements if still(source, g)]
-    for a in [source.body(one)] if source.body(one) != "world" else around:
-        for b in [source.body(two)] if source.body(two) != "world" else around:
-            if isinstance(source.mechanism[a], Ground | Obstacle | HeightField) + isinstance(source.mechanism[b], Ground | Obstacle | HeightField) < 2:
-                yield a, b
+def _elements(source: Source, b: int) -> list[str]:
+    """The elements of the mechanism that one of the file's bodies means: the body itself, or what stands still of it."""
+    if source.model.body_weldid[b]:
+        return [source.body(b)]
+    return [name for g, name in source.elements.items() if source.model.geom_bodyid[g] == b]
 
 
-def _meeting(source: Source) -> Iterator[tuple[int, int]]:
-    """Geoms that meet by their bits."""
-    kinds, affinities = source.model.geom_contype, source.model.geom_conaffinity
+def _correct_friction(source: Source) -> None:
+    """Say the coefficient of pairs that touch by another one than the larger of the two."""
+    state = Touching(source.mechanism)
+    surfaces = {surface.names[0]: surface for surface in (*state.moving, *state.obstacles, *state.around)}
     for a, b in combinations(source.elements, 2):
-        resting = still(source, a) + still(source, b)
-        if resting < 2 and (resting or source.options.self_collisions is not False) and (kinds[a] & affinities[b] or kinds[b] & affinities[a]):
-            yield a, b
+        law = state.law(surfaces[source.elements[a]], surfaces[source.elements[b]])
+        coefficient = _pair_friction(source, a, b)
+        if law is not None and coefficient != law.friction:
+            source.mechanism.contact_pair(source.elements[a], source.elements[b], friction=coefficient)
 
 
 def _pair_friction(source: Source, a: int, b: int) -> float:

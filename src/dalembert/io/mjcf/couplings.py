@@ -46,6 +46,7 @@ def _tie(source: Source, name: str, kind: Fixed | Spherical, bodies: list[int], 
     if names[0] == names[1]:
         return f"it ties {names[0]!r} to itself"
     source.mechanism.joint(name, kind, *names, at=(points[0], points[1]), frame=tuple(t.as_quat(scalar_first=True) for t in turns))  # type: ignore[arg-type]
+    source.ties.append((name, names[0], names[1]))
     return ""
 
 

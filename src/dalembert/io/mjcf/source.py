@@ -45,7 +45,7 @@ class Source:
     """A model, the pose from which coordinates count, and the robot that is read from it.
 
     ``joints``, ``tendons`` and ``elements``: what became of joints, straight tendons and geoms that touch, by index;
-    ``named``: names of these geoms. What has no place goes into the report. ``mechanism`` is there once the links are built.
+    ``named``: names of these geoms; ``ties``: joints that close loops, with their bodies. What has no place goes into the report. ``mechanism`` is there once the links are built.
     """
 
     mechanism: Mechanism
@@ -67,6 +67,7 @@ class Source:
         self.report = self.robot.report
         self.joints: dict[int, LinkJoint] = {}
         self.tendons: dict[int, str] = {}
+        self.ties: list[tuple[str, str, str]] = []
         self.named: dict[int, str] = {}
         self.elements: dict[int, str] = {}
         self._options()
