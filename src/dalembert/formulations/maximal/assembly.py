@@ -262,7 +262,7 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
     for _ in range(300):
         rows = _rows(mechanism, records, wishes, None, drives=False)
         matrix, values = rows.matrix(), np.array(rows.values)
-        wished = np.array([i >= len(values) - _wish_count(mechanism, wishes) for i in range(len(values))], dtype=bool)
+        wished = np.arange(len(values)) >= len(values) - _wish_count(mechanism, wishes)
         G, g, J, e = matrix[~wished], values[~wished], matrix[wished], values[wished]
         w = np.array([per_name[rows.owners[i]] for i in np.flatnonzero(wished)])
         normal = J.T @ sparse.diags(w) @ J + 1e-6 * mass
