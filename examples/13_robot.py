@@ -30,7 +30,7 @@ moving = [joint.name for joint in robot.joints if joint.type.freedom == 1]
 braked = sum(np.trapezoid(run.joint(name).actuation * run.joint(name).rates, run.time) for name in moving)
 energy = run.energy().total
 rest = abs(energy[-1] - energy[0] - braked)
-print(f"the dampers of its joints took {-braked:.2f} J, all but {rest:.1e} J of what is missing; joints open by {run.constraint_violation().max():.1e} m or rad")
+print(f"dampers and stops of its joints took {-braked:.2f} J, all but {rest:.1e} J of what is missing; joints open by {run.constraint_violation().max():.1e} m or rad")
 for name in moving[:3]:
     force, torque = (np.linalg.norm(v, axis=1).max() for v in (run.joint(name).force, run.joint(name).torque))
     print(f"{name} bears up to {force:.0f} N and {torque:.0f} N m")
