@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.build import build_contacts, build_limits
+from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
@@ -21,9 +21,12 @@ from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational.equations import SOLVED
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
+from dalembert.mechanism.touching import Touching
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
+#: contacts that may stay listed when they are no longer near
+SPARE = 32
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
 
@@ -40,18 +43,21 @@ class ContactEngine(VariationalEngine):
         self.step_records = records._replace(bodies=records.bodies.copy(), joints=records.joints.copy(), couplings=records.couplings.copy())
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
-        self.fixed = build_contacts(mechanism, records, edges, self.labels)
-        self.pairs = PairList(mechanism, records.bodies, edges)
+        touching = Touching(mechanism)
+        self.grounds = GroundList(mechanism, touching, records, edges, self.labels)
+        self.pairs = PairList(touching, self.grounds.weights, edges)
+        self.pairs.size = np.maximum(self.pairs.size, self.grounds.size)
+        contacts = self.grounds.contacts.copy()
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
-        self.scene = Scene(self.fixed, limits, heights, frame, self.pairs.shapes)
+        self.scene = Scene(contacts, limits, heights, frame, self.pairs.shapes)
         self._fresh = True
         self._general: GeneralPairs | None = None
         self.places = np.zeros((len(records.bodies) - 1, 9))
         self.scratch = np.zeros(6)
-        self.log = np.zeros(max(4096, 4 * len(self.fixed)), ENTRY)
+        self.log = np.zeros(max(4096, 4 * len(contacts)), ENTRY)
         self._pages: list[np.ndarray] = []
         self._tape: Tape | None = None
         self._last: tuple[np.ndarray, np.ndarray] | None = None
@@ -77,22 +83,23 @@ class ContactEngine(VariationalEngine):
                 node[back] = structure.block(body, index) if body != world else -1
 
     def _list_pairs(self, stretch: float) -> None:
-        """Look for near pairs again; analyse the graph again if there are new ones."""
+        """Look for near pairs and grounds again; analyse the graph again if there are new ones."""
         bodies = self.step_records.bodies
         self.places = self.pairs.places(bodies, self.options.dt, stretch)
-        near = self.pairs.near(bodies, self.places)
-        if set(near) <= set(self.pairs.keys) and len(self.pairs.keys) <= 2 * len(near) + 8:
+        near, ground = self.pairs.near(bodies, self.places), self.grounds.near(bodies, self.places)
+        listed, old = self.grounds.listed, self.scene.contacts
+        needed = len(ground) + sum(self.pairs.slots(key) for key in near)
+        if set(near) <= set(self.pairs.keys) and np.isin(ground, listed).all() and len(old) <= 2 * needed + SPARE:
             return
-        kept = {key: self.scene.contacts[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
-        first = len(self.fixed)
-        old = self.scene.contacts
-        slots, shapes = self.pairs.build(near, first, self.labels, bodies)
+        kept = {key: old[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
+        standing = self.grounds.build(ground, old)
+        slots, shapes = self.pairs.build(near, len(standing), self.labels)
         for key, pair in zip(near, shapes.pairs):
             if key in kept:
-                begin = int(pair["first"]) - first
+                begin = int(pair["first"]) - len(standing)
                 for name in ("gamma1", "beta1"):
                     slots[name][begin : begin + int(pair["slots"])] = kept[key][name]
-        self.scene = self.scene._replace(contacts=np.concatenate([old[:first], slots]), shapes=shapes)
+        self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()

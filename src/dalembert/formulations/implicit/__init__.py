@@ -76,7 +76,10 @@ class Implicit:
     def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
-            raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
+            raise ModelError(
+                f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some: use Variational, "
+                "or leave them out, from a model file with load(..., contacts=False, limits=False)"
+            )
         if self.method == "semi_implicit":
             return SemiImplicitEngine(mechanism, self)
         driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
