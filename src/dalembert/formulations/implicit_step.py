@@ -21,7 +21,7 @@ from math import isfinite
 import numpy as np
 
 from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.hessians import add_direction, add_laws, add_row
 from dalembert.mechanism.records import COMPLIANT
@@ -362,7 +362,7 @@ def stage_floor(records, stages, impulse, gamma):
     return 4e-15 * size
 
 
-@merged
+@kernel
 def solve_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
                 gamma, compliance, tolerance, max_iterations):
     """Newton with line search for one stage (Quaternion eq. 25, 29, 30). Returns (outcome, iterations, residual)."""
@@ -513,7 +513,7 @@ def set_targets(records, targets, fraction):
         aim(joint)
 
 
-@merged
+@kernel
 def try_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               gamma, compliance, tolerance, max_iterations):
     """A stage from its first guess, with one compliance after the other until it is solved."""
@@ -530,7 +530,7 @@ def try_stage(records, stages, edges, blocks, schedule, vector, impulse, couplin
     return outcome, iterations, size
 
 
-@merged
+@kernel
 def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               tableau, targets, start, length, dt, compliance, tolerance, max_iterations):
     """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28). The state changes only if it is solved.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.records import SLIDE
 from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
@@ -451,7 +451,7 @@ def spins_too_fast(records, dt):
     return False
 
 
-@merged
+@kernel
 def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
     """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
 
@@ -535,7 +535,7 @@ def accept(records, dt):
     return 2.0 if quadratic < linear else 1.0
 
 
-@merged
+@kernel
 def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, max_iterations):
     """One interval of length ``dt``; the state and the clock change only if it is solved.
 
@@ -588,7 +588,7 @@ def copy_state(source, target):
         store4(b.q, load4(a.q))
 
 
-@merged
+@kernel
 def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, compliance, tolerance, max_iterations, max_halvings):
     """Advance by ``dt``, in one step or, where that has no solution, in 2, 4, ... substeps.
 
