@@ -34,9 +34,9 @@ def our_seconds(n: int, joint: str = "revolute", repeats: int = 15) -> float:
         engine.restore(start)
         recording = new_recording(STEPS + 1, *engine.sizes)
         engine.record(recording, 0)
-        inputs = InputTables(mechanism, engine.records, {}, STEPS, 0.0, DT, False).window(0, STEPS)
+        inputs = InputTables(mechanism, engine, {}, STEPS, 0.0, False).window(0, STEPS)
         tick = time.perf_counter()
-        done = engine.run(recording, inputs, 0, STEPS)
+        done = engine.run(recording, inputs, 0, STEPS, DT)
         spent = time.perf_counter() - tick
         assert done == STEPS
         return spent

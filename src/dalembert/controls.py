@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
-from dalembert.formulations.maximal.engine import Inputs
+from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, no_stages
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
 from dalembert.mechanism.records import Records
 
@@ -23,22 +24,22 @@ DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and r
 
 
 class InputTables:
-    """Inputs of every step of a run, and the targets of the driven joints at every knot."""
+    """Inputs of every step of a run, and the targets of the driven joints at every knot and between."""
 
-    def __init__(
-        self, mechanism: Mechanism, records: Records, targets: Mapping[str, Target], steps: int, time: float, dt: float, controlled: bool,
-    ) -> None:
-        self.mechanism, self.records = mechanism, records
+    def __init__(self, mechanism: Mechanism, engine: MaximalEngine, targets: Mapping[str, Target], steps: int, time: float, controlled: bool) -> None:
+        self.mechanism, self.engine, self.records = mechanism, engine, engine.records
+        self.time, self.dt = time, engine.dt
         self.stepwise = bool(mechanism.potentials)
-        bodies, joints = len(records.bodies) - 1, len(records.joints)
+        bodies, joints, _ = engine.sizes
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
-        driven = records.joints["driven"].any(axis=1)
-        if driven.any():
-            self.target = np.repeat(records.joints["target"][None], steps + 1, axis=0)
+        self.functions: dict[str, Callable[[float], ArrayLike]] = {}
+        self.driven = bool(self.records.joints["driven"].any())
+        if self.driven:
+            self.target = np.repeat(self.records.joints["target"][None], steps + 1, axis=0)
             for name, target in targets.items():
-                self._follow(mechanism[name], target, time + dt * np.arange(steps + 1))
+                self._follow(mechanism[name], target, time + self.dt * np.arange(steps + 1))
         else:
             self.target = np.zeros((1, joints, 6))
 
@@ -50,23 +51,54 @@ class InputTables:
                 f"the table of targets of joint {element.name!r} covers {target.start:g} to {target.end:g} s, "
                 f"the run goes from {times[0]:g} to {times[-1]:g} s"
             )
-        for k, t in enumerate(times):
-            if k > 0 or callable(target):
-                self.target[k, element.index, :free] = target_coordinates(element, _at(target, t), t)
+        if callable(target):
+            self.functions[element.name] = target
+            values = np.array([target_coordinates(element, target(t), t) for t in times])
+            if _turns_freely(element):
+                values[:, -3:] = follow_turns(values[:, -3:])
+            self.target[:, element.index, :free] = values
+        else:
+            self.target[1:, element.index, :free] = target_coordinates(element, target, times[0])
         turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
         jumps = np.abs(np.diff(self.target[:, element.index][:, turning], axis=0))
         if jumps.size and jumps.max() > LARGEST_TURN:
             when = times[int(np.argmax(jumps.max(axis=1)))]
             raise ModelError(f"the target of joint {element.name!r} jumps by {jumps.max():.3g} rad in the step at t = {when:.6g} s, more than a step can follow")
 
+    def between(self, step: int, fractions: ArrayLike) -> np.ndarray:
+        """(times, joints, 6) targets within a step: functions at the time itself, values on the way from knot to knot."""
+        shares = np.asarray(fractions, dtype=float)
+        first, last = self.target[step], self.target[step + 1]
+        targets = first + shares[:, None, None] * (last - first)
+        for name, function in self.functions.items():
+            element = self.mechanism[name]
+            for row, share in zip(targets, shares):
+                time = self.time + (step + share) * self.dt
+                row[element.index, : element.type.freedom] = target_coordinates(element, function(time), time)
+        return targets
+
     def window(self, first: int, count: int) -> Inputs:
-        """Inputs of ``count`` steps from step ``first``."""
-        target = self.target[first : first + count + 1] if len(self.target) > 1 else np.repeat(self.target, count + 1, axis=0)
-        return Inputs(self.wrench[first : first + count], self.joint[first : first + count], target)
+        """Inputs of ``count`` whole steps from step ``first``."""
+        wrench, joint, nodes = self.wrench[first : first + count], self.joint[first : first + count], self.engine.nodes
+        if not self.driven:
+            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])))
+        staged = 1 if self.engine.one_start or not nodes else count
+        stage = np.stack([self.between(first + i, nodes) for i in range(staged)])
+        return Inputs(wrench, joint, self.target[first : first + count + 1], stage)
+
+    def part(self, step: int, start: float, length: float) -> Inputs:
+        """Inputs of a part of a step, ``start`` and ``length`` as fractions of it."""
+        whole = self.window(step, 1)
+        if not self.driven:
+            return whole
+        target = self.between(step, [start, start + length])
+        stage = self.between(step, start + length * np.array(self.engine.nodes))[None]
+        return Inputs(whole.wrench, whole.joint, target, stage)
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
-        return self.window(0, steps)
+        target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
+        return Inputs(self.wrench[:steps], self.joint[:steps], target, no_stages(target.shape[1]))
 
     def at(self, step: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Wrenches and joint forces of one step, None where there are none."""
@@ -79,39 +111,53 @@ class InputTables:
             self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
 
 
-def _at(target: Any, time: float) -> Any:
-    return target(time) if callable(target) else target
-
-
 class Table:
-    """A smooth function through targets (times, values)."""
+    """A smooth function through targets (times, values); free rotations are interpolated as rotations."""
 
-    def __init__(self, name: str, times: ArrayLike, values: ArrayLike) -> None:
+    def __init__(self, element: JointElement, times: ArrayLike, values: ArrayLike) -> None:
         t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
         if t.ndim != 1 or len(t) < 2 or len(v) != len(t) or not (np.all(np.isfinite(t)) and np.all(np.isfinite(v)) and np.all(np.diff(t) > 0.0)):
-            raise ModelError(f"a table of targets of joint {name!r} needs two or more ascending times and as many finite values")
+            raise ModelError(f"a table of targets of joint {element.name!r} needs two or more ascending times and as many finite values")
         self.start, self.end = float(t[0]), float(t[-1])
-        self._spline = CubicSpline(t, v)
+        rows = np.array([target_coordinates(element, row, time) for row, time in zip(v, t)])
+        straight = element.type.freedom - (3 if _turns_freely(element) else 0)
+        self._spline = CubicSpline(t, rows[:, :straight])
+        self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if _turns_freely(element) else None
 
     def __call__(self, time: float) -> np.ndarray:
-        return self._spline(min(max(time, self.start), self.end))
+        time = min(max(time, self.start), self.end)
+        return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
 
 
 def read_target(element: JointElement, target: Target, time: float) -> Target:
     """A checked target: a value, or a function of time."""
     if isinstance(target, tuple) and len(target) == 2 and np.ndim(target[0]) == 1 and np.size(target[0]) > 1:
-        return Table(element.name, *target)
+        return Table(element, *target)
     if callable(target):
         target_coordinates(element, target(time), time)
         return target
     return target_coordinates(element, target, time)
 
 
+def _turns_freely(element: JointElement) -> bool:
+    """True when the last three coordinates of a joint are a rotation vector."""
+    return any(kind == "ball" for kind, _ in element.type.directions)
+
+
+def follow_turns(vectors: np.ndarray) -> np.ndarray:
+    """The same rotations (N, 3) by vectors that go on smoothly beyond half a turn."""
+    smooth = vectors.copy()
+    for before, now in pairwise(smooth):
+        angle = np.linalg.norm(now)
+        axis = now / angle if angle > 0.0 else before / max(float(np.linalg.norm(before)), 1e-300)
+        now += 2.0 * np.pi * np.round((axis @ before - angle) / (2.0 * np.pi)) * axis
+    return smooth
+
+
 def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
     """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
     numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
-    ball = any(kind == "ball" for kind, _ in element.type.directions)
-    if ball and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
+    if _turns_freely(element) and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
         numbers = np.concatenate([numbers[:-4], Rotation.from_quat(numbers[-4:], scalar_first=True).as_rotvec()])
     if numbers.shape != (free,) or not np.all(np.isfinite(numbers)):
         raise ModelError(f"target of joint {element.name!r} at t = {time:.6g} s must be {free} finite numbers, got {value}")
@@ -173,5 +219,6 @@ def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, ta
         if drives[i] == "force":  # type: ignore[index]
             tables.joint[step, element.index, i] = number
         else:
+            tables.functions.pop(element.name, None)
             tables.target[step + 1 :, element.index, i] = number
             records.joints["target"][element.index, i] = number

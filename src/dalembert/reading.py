@@ -56,11 +56,12 @@ class Reader:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
         coordinate = self.pose()["coordinate"]
         engine = self.engine
-        system, motion = engine.system, new_motion(self.knots, *engine.sizes[:2])
+        system, motion, prescribed = engine.system, new_motion(self.knots, *engine.sizes[:2]), self._prescribed(coordinate)
         motion_series(
             engine.records, system.blocks, system.structure.schedule, system.vector, engine.compliance,
-            self.recording, self.inputs, engine.base_load, self._prescribed(coordinate), motion, engine.exact,
+            self.recording, self.inputs, engine.base_load, prescribed, motion, engine.exact,
         )
+        motion.actuation[:] += self._rotor_force(prescribed)
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
             force=motion.force, torque=motion.torque, actuation=motion.actuation,
@@ -75,14 +76,20 @@ class Reader:
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
         steps = np.minimum(knots, self.knots - 2)
         wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
-        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage)
         for i in range(len(knots)):
             engine.records.bodies["x"][:-1], engine.records.bodies["q"][:-1] = short.position[i], short.orientation[i]
             short.row_force[i], short.coupling_force[i] = least_norm(engine, short.row_force[i], short.coupling_force[i], per_row)
         joints = engine.sizes[1]
         force, torque, actuation = (np.zeros((len(knots), joints, n)) for n in (3, 3, 6))
         force_series(engine.records, short, inputs, engine.base_load, force, torque, actuation)
+        actuation += self._rotor_force(self._prescribed(self.pose()["coordinate"]))[knots]
         return dict(force=force, torque=torque, actuation=actuation)
+
+    def _rotor_force(self, prescribed: np.ndarray) -> np.ndarray:
+        """What drives need besides to accelerate the reflected inertias of their own directions."""
+        joints = self.engine.records.joints
+        return np.where(joints["driven"] != 0, joints["armature"], 0.0) * prescribed[1]
 
     def _prescribed(self, coordinate: np.ndarray) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
@@ -115,7 +122,7 @@ def with_contact_forces(inputs: Inputs, tape: Any) -> Inputs:
         return inputs
     wrench, push = tape[0].wrench[:-1], tape[0].push[:-1]
     return Inputs(
-        wrench + inputs.wrench if len(inputs.wrench) else wrench.copy(), push + inputs.joint if len(inputs.joint) else push.copy(), inputs.target
+        wrench + inputs.wrench if len(inputs.wrench) else wrench.copy(), push + inputs.joint if len(inputs.joint) else push.copy(), inputs.target, inputs.stage,
     )
 
 

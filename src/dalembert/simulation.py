@@ -17,6 +17,7 @@ from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, s
 from dalembert.formulations.maximal.engine import Recording
 from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
 from dalembert.reading import read_trajectory
@@ -171,6 +172,23 @@ class Simulation:
             raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
         self._targets[joint] = read_target(element, target, self.time)
 
+    def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
+        """Drive a free joint of the world so that its child moves as ``body`` (its namesake by default) did in a recorded run.
+
+        So that part of a machine can be simulated alone.
+        """
+        element = self._joint(joint)
+        if element.parent is not self.mechanism.world or len(element.type.directions) != 6:
+            raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
+        index, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
+        values, record = [], engine.records.bodies[element.child.index]
+        for position, orientation in zip(trajectory.position[:, index], trajectory.orientation[:, index]):
+            record["x"], record["q"] = position, orientation
+            values.append(self.coordinates(joint))
+        engine.restore(before)
+        engine.refresh()
+        self.set_target(joint, (trajectory.time, values))
+
     def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
         """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
 
@@ -296,7 +314,7 @@ class Simulation:
     def _run(self, steps: int, control: Control | None, *, record: bool = True, progress: bool | None = None) -> Trajectory:
         engine = self._engine
         recording = engine.new_recording(steps + 1)
-        tables = InputTables(self.mechanism, engine.records, self._targets, steps, self.time, self.formulation.dt, control is not None)
+        tables = InputTables(self.mechanism, engine, self._targets, steps, self.time, control is not None)
         start = engine.records.joints["coordinate"].copy()
         engine.record(recording, 0)
         start_time = self.time
@@ -311,7 +329,7 @@ class Simulation:
                 if tables.stepwise:
                     tables.add_potentials(done)
                 tick = clock.perf_counter()
-                solved = engine.run(recording, tables.window(done, count), done, count)
+                solved = advance(engine, recording, tables, done, count)
                 spent = clock.perf_counter() - tick
                 done += solved
                 self.time = start_time + done * self.formulation.dt

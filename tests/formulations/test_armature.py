@@ -28,8 +28,8 @@ def arm() -> da.Mechanism:
     return mechanism
 
 
-def swing(dt: float) -> da.Trajectory:
-    simulation = da.Simulation(arm(), da.Variational(dt=dt))
+def swing(formulation: da.Variational | da.Implicit) -> da.Trajectory:
+    simulation = da.Simulation(arm(), formulation)
     simulation.set_joint("a", 1.2, rate=0.5)
     simulation.set_joint("b", -0.4, rate=1.0)
     simulation.set_joint("c", 0.05, rate=-0.3)
@@ -48,7 +48,7 @@ def test_equals_mujocos_armature_to_second_order():
     for _ in range(10_000):
         mujoco.mj_step(model, data)
     reference = np.stack([data.qpos, data.qvel], axis=1)
-    errors = [np.abs(ends(swing(dt)) - reference).max() for dt in (0.004, 0.002, 0.001)]
+    errors = [np.abs(ends(swing(da.Variational(dt=dt))) - reference).max() for dt in (0.004, 0.002, 0.001)]
     assert errors[-1] < 1e-5
     assert np.log2(errors[0] / errors[1]) > 1.9
     assert np.log2(errors[1] / errors[2]) > 1.9
@@ -100,7 +100,6 @@ def test_universal_and_substeps_and_file(tmp_path):
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: da.Revolute(armature=-1.0), "negative"),
     (lambda: da.Spherical(armature=0.1), "free rotation"),
-    (lambda: da.Revolute(armature=0.1, drive="position"), "position drive"),
     (lambda: da.Universal(armature=(1.0, 2.0, 3.0)), "one number or 2"),
 ])
 def test_bad_armature(make, message):
@@ -108,6 +107,23 @@ def test_bad_armature(make, message):
         make()
 
 
-def test_implicit_refuses_it():
-    with pytest.raises(da.ModelError, match="no armature yet, and joint 'a'"):
-        da.Simulation(arm(), da.Implicit(dt=0.01))
+@pytest.mark.parametrize(("method", "order"), [("bdf1", 1), ("bdf2", 2), ("sdirk2", 1), ("pareschi_russo", 1), ("semi_implicit", 1)])
+def test_the_implicit_methods_agree_at_their_orders(method, order):
+    exact = ends(swing(da.Variational(dt=2e-4)))
+    errors = [np.abs(ends(swing(da.Implicit(dt=dt, method=method, stabilization=0.0))) - exact).max() for dt in (0.002, 0.001)]
+    assert errors[1] < 0.05 ** order
+    assert np.log2(errors[0] / errors[1]) > order - 0.15
+
+
+@pytest.mark.parametrize("formulation", [da.Variational(dt=0.002), da.Implicit(dt=0.002), da.Implicit(dt=0.002, solver="general")])
+def test_a_position_drive_turns_its_rotor_too(formulation):
+    """tau = (J + a) phi'' for a wheel on a driven axle."""
+    mechanism = da.Mechanism("wheel", gravity=(0, 0, 0))
+    mechanism.body("wheel", da.Cylinder(radius=0.5, length=0.1, mass=8.0))
+    mechanism.joint("axle", da.Revolute(axis="z", drive="position", armature=0.7), mechanism.world, "wheel")
+    sim = da.Simulation(mechanism, formulation)
+    sim.set_target("axle", lambda t: 0.5 * t**3)
+    trajectory = sim.run(0.5)
+    torque = (0.5 * 8.0 * 0.5**2 + 0.7) * 3.0 * trajectory.time
+    np.testing.assert_allclose(trajectory.joint("axle").actuation[10:-2], torque[10:-2], rtol=0.03)
+    np.testing.assert_allclose(trajectory.least_norm(knots=[100])["axle"].actuation[0], torque[100], rtol=0.03)

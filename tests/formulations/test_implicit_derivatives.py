@@ -59,7 +59,7 @@ def check(sim: da.Simulation) -> None:
     engine, gamma = sim._engine, 0.01
     for i in engine.records.driven:
         aim(engine.records.joints[i])
-    kernels.aggregate(engine.stages, 1.0, 0.0)
+    kernels.aggregate(engine.records, engine.stages, 1.0, 0.0)
     kernels.begin(engine.stages, engine.impulse, engine.coupling_impulse)
     system = engine.system
     outcome, *_ = kernels.solve_stage(

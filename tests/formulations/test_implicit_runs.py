@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machines import two_motors
 
 import dalembert as da
 from dalembert import zoo
@@ -120,18 +121,6 @@ def test_the_kinematic_solver_is_chosen_where_it_applies():
         da.Simulation(zoo.double_pendulum(), da.Implicit(dt=0.01, solver="kinematic"))
 
 
-def two_motors() -> da.Mechanism:
-    """A parallelogram with both cranks driven: one drive too many."""
-    mechanism = da.Mechanism("two motors")
-    for name, x in (("left", 0.0), ("right", 1.0)):
-        mechanism.body(name, da.Rod(length=0.5, mass=1.0, radius=0.02, axis="z"), position=(x, 0, 0.25))
-        mechanism.joint(f"{name} motor", da.Revolute(axis="y", drive="position"), mechanism.world, name, at=(x, 0, 0))
-    mechanism.body("bar", da.Rod(length=1.0, mass=1.0, radius=0.02, axis="x"), position=(0.5, 0, 0.5))
-    for name, x in (("left", 0.0), ("right", 1.0)):
-        mechanism.joint(f"{name} pin", da.Revolute(axis="y"), name, "bar", at=(x, 0, 0.5))
-    return mechanism
-
-
 def test_overactuation():
     sim = da.Simulation(two_motors(), da.Implicit(dt=0.01))
     found = sim.redundancy()
@@ -222,11 +211,32 @@ def test_targets_from_tables_and_quaternions():
         other.run(5.0)
 
 
+@pytest.mark.parametrize("method", ["bdf2", "semi_implicit"])
+def test_tables_of_quaternions_go_round(method):
+    """Twice around an oblique axis: neither the sign of a quaternion nor half a turn of a rotation vector is a jump."""
+    mechanism = da.Mechanism("ball", gravity=(0, 0, 0))
+    mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0))
+    mechanism.joint("centre", da.Spherical(drive="position"), mechanism.world, "ball")
+    times, axis = np.linspace(0.0, 1.0, 41), np.array([2.0, 1.0, 2.0]) / 3.0
+    half = 0.5 * 4.0 * np.pi * times**2
+    values = np.column_stack([np.cos(half), np.sin(half)[:, None] * axis])
+    values[::3] *= -1.0
+    sim = da.Simulation(mechanism, da.Implicit(dt=0.005, method=method))
+    sim.set_target("centre", (times, values))
+    trajectory = sim.run(1.0)
+    np.testing.assert_allclose(trajectory.angular_velocity[20:-10, 0], np.outer(8.0 * np.pi * trajectory.time[20:-10], axis), atol=0.15)
+
+
+def test_follow_needs_a_free_joint():
+    sim = da.Simulation(two_motors(), da.Implicit(dt=0.01))
+    with pytest.raises(da.ModelError, match="left pin"):
+        sim.follow("left pin", sim.run(0.1))
+
+
 def test_a_body_follows_a_recorded_motion():
     """Part of a figure alone: its base driven along all six directions by an earlier run."""
     whole = zoo.double_pendulum()
     upper, lower = whole.bodies
-    whole.joint("pose", da.Free(), whole.world, upper.name, at=upper.position)
     recorded = da.Simulation(whole, da.Variational(dt=0.001)).run(0.5)
     part = da.Mechanism("lower alone")
     part.body("base", mass=1.0, inertia=np.eye(3), position=upper.position, orientation=upper.orientation)
@@ -236,7 +246,7 @@ def test_a_body_follows_a_recorded_motion():
     at = upper.position + rotate(upper.orientation, hinge.point_parent)
     part.joint("hinge", hinge.type, "base", "lower", at=at)
     sim = da.Simulation(part, da.Implicit(dt=0.001))
-    sim.set_target("pose", (recorded.time, recorded.joint("pose").coordinates))
+    sim.follow("pose", recorded, upper.name)
     again = sim.run(0.5)
     assert np.abs(again.position[-1, 1] - recorded.position[-1, 1]).max() < 5e-4
 

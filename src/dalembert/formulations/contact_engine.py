@@ -1,6 +1,8 @@
 """A mechanism with contacts, limits or dry friction in the variational formulation: its scene, its graph, its runs."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dalembert.contact.build import build_contacts, build_limits
@@ -35,7 +37,7 @@ class ContactEngine(VariationalEngine):
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
         records = self.records
-        self.step_records = Records(records.bodies.copy(), records.joints.copy(), records.couplings.copy(), records.gravity, records.driven)
+        self.step_records = records._replace(bodies=records.bodies.copy(), joints=records.joints.copy(), couplings=records.couplings.copy())
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
         self.fixed = build_contacts(mechanism, records, edges, self.labels)
@@ -172,13 +174,25 @@ class ContactEngine(VariationalEngine):
         log = np.concatenate(self._pages) if self._pages else np.zeros(0, ENTRY)
         return tape, log, tuple(self.labels)
 
+    def opening(self, recording: Recording, knot: int) -> list[np.ndarray]:
+        assert self._tape is not None
+        return [*super().opening(recording, knot), *(array[knot] for array in self._tape)]
+
+    def state(self) -> tuple[Any, ...]:
+        return *super().state(), len(self._pages), self._last
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        super().restore(state[:-2])
+        del self._pages[state[-2] :]
+        self._last = state[-1]
+
     def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
         if self._last is not None and self.clock[0] > 0.0:
             wrench = self._last[0] if wrench is None else wrench + self._last[0]
             joint = self._last[1] if joint is None else joint + self._last[1]
         super().set_inputs(wrench, joint)
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options = self.options
         assert self._tape is not None
         if self._fresh:
@@ -188,12 +202,11 @@ class ContactEngine(VariationalEngine):
         while done < count:
             system = self.step_system
             stride = 1 if self._find_general() else count - done
-            rest = Inputs(inputs.wrench[done:], inputs.joint[done:], inputs.target[done:])
-            outcome, solved, _, size, used = run_contact_steps(
-                self.step_records, self.scene, system.blocks, system.structure.schedule, system.vector, self.saved, self.places,
-                self.clock, self.base_load, recording, self._tape, self.log, used, rest, first + done, stride, options.dt,
-                self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.max_halvings, options.resting_speed,
-                self.scratch,
+            rest = Inputs(inputs.wrench[done:], inputs.joint[done:], inputs.target[done:], inputs.stage)
+            outcome, solved, size, used = run_contact_steps(
+                self.step_records, self.scene, system.blocks, system.structure.schedule, system.vector, self.places, self.clock, self.base_load,
+                recording, self._tape, self.log, used, rest, first + done, stride, dt, self.compliance, options.tolerance,
+                PATIENCE * options.max_iterations, options.resting_speed, self.scratch,
             )
             self.outcome = (int(outcome), float(size))
             done += int(solved)

@@ -35,7 +35,7 @@ from dalembert.contact.node import (
     sliding_bound,
 )
 from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6, set_targets
 from dalembert.formulations.variational_step import (
     COMPLIANCES,
     NOT_CONVERGED,
@@ -45,11 +45,9 @@ from dalembert.formulations.variational_step import (
     accept,
     accept_spins,
     clear_impulses,
-    copy_state,
     first_guess,
     flow,
     jacobian,
-    keep_spins,
     load_vector,
     momentum_derivative,
     move,
@@ -59,10 +57,11 @@ from dalembert.formulations.variational_step import (
     rounding_floor,
     spins_too_fast,
     subtract_impulse,
+    write_forces,
 )
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
-from dalembert.mechanism.rows import aim, relative
+from dalembert.mechanism.rows import relative
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, neg3, scale3, store3, sub3
 
 # Outcomes beyond those of a step without contacts.
@@ -688,12 +687,11 @@ def remember(scene):
 
 
 @kernel
-def contact_step(records, scene, blocks, schedule, vector, places, clock, dt, compliance, tolerance, max_iterations, resting, scratch):
-    """One interval of length ``dt`` with contacts; the state and the clock change only if it is solved."""
+def contact_step(records, scene, blocks, schedule, vector, places, targets, clock, dt, compliance, tolerance, max_iterations, resting, scratch):
+    """One interval of length ``dt`` with contacts, to the ``targets`` at its end; the state and the clock change only if it is solved."""
     evaluate_knot(records)
-    bodies, joints, gravity = records.bodies, records.joints, records.gravity
-    for i in records.driven:
-        aim(joints[i])
+    bodies, gravity = records.bodies, records.gravity
+    set_targets(records, targets)
     find_features(bodies, scene.contacts, scene.shapes)
     before = clock[0]
     h = 0.5 * (before + dt)
@@ -840,75 +838,32 @@ def strays(bodies, places, ahead, solved):
 
 
 @kernel
-def contact_advance(records, scene, blocks, schedule, vector, saved, places, targets, tape, log, used, knot, clock, dt, compliance, tolerance, max_iterations, max_halvings, resting, row_force, coupling_force, scratch):
-    """Advance by ``dt``, in one step or in 2, 4, ... substeps. Returns (outcome, substeps, iterations, residual, log length)."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
-    copy_state(bodies, saved)
-    keep_spins(joints, False)
-    kept = (clock[0], clock[1], clock[2])
-    iterations = 0
-    outcome = NOT_CONVERGED
-    size = 0.0
-    start = used
-    for halving in range(max_halvings + 1):
-        parts = 1 << halving
-        small = dt / parts
-        used = start
-        for part in range(parts):
-            for i in records.driven:
-                for k in range(joints[i].free):
-                    a = targets[0, i, k]
-                    joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
-            before = clock[0]
-            if used + scene.contacts.shape[0] > log.shape[0]:
-                outcome = LOG_FULL
-                break
-            outcome, spent, size = contact_step(
-                records, scene, blocks, schedule, vector, places, clock, small, compliance, tolerance, max_iterations, resting, scratch
-            )
-            iterations += spent
-            if outcome != SOLVED:
-                break
-            kick = 2.0 / (before + small)
-            used = write_log(scene, log, used, knot + 1, kick)
-            if part == 0:
-                for i in range(joints.shape[0]):
-                    for k in range(joints[i].rows):
-                        row_force[i, k] = joints[i].mu[k] * kick
-                for i in range(couplings.shape[0]):
-                    coupling_force[i] = couplings[i].mu * kick
-                note(records, scene, tape.wrench[knot], tape.push[knot], tape.after[knot], small, kick)
-        if outcome == SOLVED:
-            return outcome, parts, iterations, size, used
-        copy_state(saved, bodies)
-        keep_spins(joints, True)
-        clock[0], clock[1], clock[2] = kept
-        if outcome in (LOST, LOG_FULL):
-            break
-    return outcome, 1 << max_halvings, iterations, size, start
-
-
-@kernel
-def run_contact_steps(records, scene, blocks, schedule, vector, saved, places, clock, base_load, recording, tape, log, used, inputs, first, count, dt, compliance, tolerance, max_iterations, max_halvings, resting, scratch):
+def run_contact_steps(records, scene, blocks, schedule, vector, places, clock, base_load, recording, tape, log, used, inputs, first, count, dt, compliance, tolerance, max_iterations, resting, scratch):
     """``count`` steps from knot ``first`` of the recording. ``used``: length of the log so far.
 
-    Returns (outcome, steps done, iterations, residual of the last try, length of the log).
+    Returns (outcome, steps done, residual of the last try, length of the log).
     """
-    total = 0
     size = 0.0
+    set_targets(records, inputs.target[0])
     for index in range(count):
         knot = first + index
+        before = clock[0]
         if strays(records.bodies, places, dt, False):
-            return LOST, index, total, size, used
+            return LOST, index, size, used
+        if used + scene.contacts.shape[0] > log.shape[0]:
+            return LOG_FULL, index, size, used
         apply_inputs(records, base_load, inputs, index)
-        outcome, parts, iterations, size, used = contact_advance(
-            records, scene, blocks, schedule, vector, saved, places, inputs.target[index : index + 2], tape, log, used, knot, clock, dt,
-            compliance, tolerance, max_iterations, max_halvings, resting, recording.row_force[knot], recording.coupling_force[knot], scratch,
+        outcome, iterations, size = contact_step(
+            records, scene, blocks, schedule, vector, places, inputs.target[index + 1], clock, dt, compliance, tolerance, max_iterations,
+            resting, scratch,
         )
-        total += iterations
         if outcome != SOLVED:
-            return outcome, index, total, size, used
-        recording.substeps[knot + 1] = parts
+            return outcome, index, size, used
+        kick = 2.0 / (before + dt)
+        used = write_log(scene, log, used, knot + 1, kick)
+        write_forces(records, before, dt, recording.row_force[knot], recording.coupling_force[knot])
+        note(records, scene, tape.wrench[knot], tape.push[knot], tape.after[knot], dt, kick)
+        recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        record(records, recording, knot + 1, clock[0])
-    return SOLVED, count, total, size, used
+        record(records, recording, knot + 1, dt)
+    return SOLVED, count, size, used

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
@@ -12,10 +13,12 @@ from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_st
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
+from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.kernel import announce_compilation
 from dalembert.linalg import analyse
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.records import AXLE, MOST_STAGES
 
 
 class Tableau(NamedTuple):
@@ -24,22 +27,29 @@ class Tableau(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     c: np.ndarray
+    embedded: np.ndarray
     stiffly_accurate: bool
 
 
-def _tableau(a: list[list[float]], b: list[float]) -> Tableau:
-    matrix, weights = np.array(a), np.array(b)
-    return Tableau(matrix, weights, matrix.sum(axis=1), bool(np.allclose(matrix[-1], weights)))
+def tableau(a: ArrayLike, b: ArrayLike, embedded: ArrayLike) -> Tableau:
+    """A method by its stages ``a``, its weights ``b``, and those of an embedded method of lower order, for the error of a step."""
+    matrix, weights, other = np.array(a, dtype=float), np.array(b, dtype=float), np.array(embedded, dtype=float)
+    if not (1 <= len(weights) <= MOST_STAGES and matrix.shape == (len(weights),) * 2 and other.shape == weights.shape):
+        raise ModelError(f"a tableau has 1 to {MOST_STAGES} stages and as many weights, got shapes {matrix.shape}, {weights.shape}, {other.shape}")
+    if np.any(np.triu(matrix, 1)) or np.any(np.diag(matrix) <= 0.0):
+        raise ModelError("a tableau must be lower triangular with a positive diagonal")
+    if abs(weights.sum() - 1.0) > 1e-12 or abs(other.sum() - 1.0) > 1e-12:
+        raise ModelError(f"the weights of a tableau must sum to 1, got {weights.sum():.15g} and {other.sum():.15g}")
+    return Tableau(matrix, weights, matrix.sum(axis=1), other, bool(np.allclose(matrix[-1], weights, rtol=0.0, atol=1e-14)))
 
 
 _G = 1.0 - np.sqrt(0.5)
 #: Quaternion, Appendix A. The second row of the stiffly accurate method is sqrt(2)/2, 1 - sqrt(2)/2 (as printed it does not sum to 1).
 TABLEAUS = {
-    "sdirk2": _tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G]),
-    "pareschi_russo": _tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5]),
+    "sdirk2": tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G], [1.0, 0.0]),
+    "pareschi_russo": tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5], [1.0, 0.0]),
 }
 MULTISTEP = {"bdf1": 1, "bdf2": 2}
-METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
 
 BODY = 7  # unknowns of a body: v and q'
 #: how many times the work of a factorisation exact Newton may cost
@@ -54,6 +64,8 @@ class Implicit:
     BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
     ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
     2**max_halvings steps before ``StepFailure``.
+    ``accuracy`` (m; stiffly accurate DIRK methods, as others leave rows open by more than a smaller step may move): every step ``dt`` is covered by as many smaller ones as keep the estimated error of each
+    below this; rotations count by the size of the body.
     ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
     after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
     position drives weigh against those of joints when the kinematic solver shares out redundant ones.
@@ -64,6 +76,7 @@ class Implicit:
     tolerance: float = 1e-10
     max_iterations: int = 40
     max_halvings: int = 6
+    accuracy: float | None = None
     stabilization: float = 0.2
     solver: str = "auto"
     drive_weight: float = 1.0
@@ -81,17 +94,19 @@ class Implicit:
             raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
         if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
             raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
-        if self.method not in METHODS:
-            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
+        methods = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+        if self.method not in methods:
+            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
+            raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
+        if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
+            raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
         for name, least in (("max_iterations", 1), ("max_halvings", 0)):
             if getattr(self, name) < least:
                 raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
 
     def engine(self, mechanism: Mechanism) -> MaximalEngine:
         """What runs a mechanism in this formulation."""
-        for joint in mechanism.joints:
-            if any(inertia > 0.0 for inertia in joint.type.armature):  # type: ignore[union-attr]
-                raise ModelError(f"Implicit has no armature yet, and joint {joint.name!r} has {joint.type.armature}; use Variational, or set it to zero")
         if mechanism.touches:
             raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
         if self.method == "semi_implicit":
@@ -128,9 +143,13 @@ class ImplicitEngine(MaximalEngine):
         announce_compilation(implicit_step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
+        self.one_start = options.method in MULTISTEP
+        self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(self.tableau.c)
         bodies, joints, couplings = self.sizes
+        if np.any(self.records.joints["armature"] > 0.0):
+            self.records = self.records._replace(axles=np.zeros(joints, AXLE))
         self.stages = np.zeros(bodies, STAGE)
-        self.saved_stages = self.stages.copy()
         self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
         self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
         self.scratch = np.zeros((13, 12))
@@ -152,13 +171,16 @@ class ImplicitEngine(MaximalEngine):
         w, u = orientation[:, :1], orientation[:, 1:]
         stages["w0"][:, 0] = -np.sum(u * half, axis=1)
         stages["w0"][:, 1:] = w * half + np.cross(u, half)
+        if len(self.records.axles):
+            inertia = self.records.joints["armature"]
+            self.records.axles["r0"] = np.divide(self.records.joints["spin"], inertia, out=np.zeros_like(inertia), where=inertia > 0.0)
 
     def state(self) -> tuple[np.ndarray, ...]:
-        return *super().state(), self.stages.copy()
+        return *super().state(), self.stages.copy(), self.records.axles.copy()
 
     def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        super().restore(state[:-1])
-        self.stages[:] = state[-1]
+        super().restore(state[:-2])
+        self.stages[:], self.records.axles[:] = state[-2:]
 
     def read_knot(self) -> tuple[Motion, Recording]:
         reader = self._reader
@@ -168,19 +190,24 @@ class ImplicitEngine(MaximalEngine):
         reader.clock[:] = self.clock
         return reader.read_knot()
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options, system = self.options, self.system
-        multistep = MULTISTEP.get(options.method, 0)
-        tableau = TABLEAUS["sdirk2" if multistep else options.method]
         outcome, done, size = run_steps(
             self.records, self.stages, system.edges, system.blocks, system.structure.schedule, system.vector, self.impulse,
-            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.saved_stages, self.clock,
-            self.base_load, recording, inputs, tableau, multistep, first, count, options.dt, self.compliance,
-            options.tolerance, options.max_iterations, options.max_halvings,
+            self.coupling_impulse, self.row_residual, self.coupling_residual, self.scratch, self.clock, self.base_load, recording,
+            inputs, self.tableau, MULTISTEP.get(options.method, 0), first, count, dt, self.compliance, options.tolerance,
+            options.max_iterations,
         )
         self.outcome = (int(outcome), float(size))
         return int(done)
+
+    def step_error(self, dt: float) -> float:
+        """Estimated error (m) of the poses of the step just made: their distance from those of the embedded method."""
+        stages, count = self.stages, len(self.tableau.b)
+        weights = dt * (self.tableau.b - self.tableau.embedded)
+        moved = np.einsum("s,nsc->nc", weights, stages["kx"][:, :count])
+        turned = np.einsum("s,nsc->nc", weights, stages["kq"][:, :count]) * 2.0 * self.records.bodies["length"][:-1, None]
+        return float(max(np.max(np.linalg.norm(part, axis=1)) for part in (moved, turned)))
 
     @property
     def solved(self) -> bool:
@@ -191,6 +218,11 @@ class ImplicitEngine(MaximalEngine):
         outcome, size = self.outcome
         reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
         self.records.joints["r"] = self.row_residual
+        if outcome == SOLVED:
+            return StepFailure(
+                f"the step at t = {time:.6g} s of {self.mechanism.name!r} does not reach an accuracy of {self.options.accuracy:g} m "
+                f"even in steps of {SMALLEST * self.options.dt:.3g} s. Ask for less accuracy, or check for jumps of forces and targets there."
+            )
         return StepFailure(
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
             f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
@@ -218,13 +250,13 @@ class KinematicEngine(ImplicitEngine):
         """True when the drives determine the pose."""
         return self.freedom == 0 and not self.mechanism.couplings
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options = self.options
         outcome, done, size = kinematic_step.run_steps(
             self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
             self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
             self.base_load, recording, inputs, MULTISTEP[options.method], bool(np.all(self.weights == 1.0)),
-            first, count, options.dt, options.tolerance, options.max_iterations,
+            first, count, dt, options.tolerance, options.max_iterations,
         )
         self.outcome = (int(outcome), float(size))
         return int(done)
@@ -258,12 +290,11 @@ class SemiImplicitEngine(MaximalEngine):
             np.zeros((bodies, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6)), np.zeros(couplings),
         )
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         system = self.system
         done, size = semi_implicit_step.run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load, recording, inputs,
-            first, count, self.options.dt, self.options.stabilization, self.compliance, *self.scratch,
+            first, count, dt, self.options.stabilization, self.compliance, *self.scratch,
         )
         self.outcome = (SOLVED if done == count else SINGULAR, float(size))
         return int(done)

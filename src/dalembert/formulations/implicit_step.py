@@ -20,12 +20,12 @@ from math import isfinite
 
 import numpy as np
 
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot, put6, set_targets
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.hessians import add_direction, add_laws, add_row
-from dalembert.mechanism.records import COMPLIANT
-from dalembert.mechanism.rows import aim, consistent, frame_rotation, row_value
+from dalembert.mechanism.records import COMPLIANT, MOST_STAGES
+from dalembert.mechanism.rows import consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -40,7 +40,7 @@ STAGE = np.dtype([
     ("x1", "f8", 3), ("q1", "f8", 4), ("v1", "f8", 3), ("w1", "f8", 4),
     ("xp", "f8", 3), ("qp", "f8", 4), ("vp", "f8", 3), ("wp", "f8", 4),
     ("v", "f8", 3), ("w", "f8", 4), ("spin", "f8", 3), ("r", "f8", 7),
-    ("kx", "f8", (3, 3)), ("kq", "f8", (3, 4)), ("kv", "f8", (3, 3)), ("kw", "f8", (3, 4)),
+    ("kx", "f8", (MOST_STAGES, 3)), ("kq", "f8", (MOST_STAGES, 4)), ("kv", "f8", (MOST_STAGES, 3)), ("kw", "f8", (MOST_STAGES, 4)),
 ])
 
 
@@ -67,7 +67,7 @@ def add7(r, rows, size, G):
 @kernel
 def residual(records, stages, impulse, coupling_impulse, row_residual, coupling_residual, gamma):
     """All equations at the iterate. Returns (size in m/s, False when a joint flipped or a number is not finite)."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+    bodies, joints, couplings, axles = records.bodies, records.joints, records.couplings, records.axles
     world = bodies.shape[0] - 1
     for i in range(world):
         stage, body = stages[i], bodies[i]
@@ -107,7 +107,12 @@ def residual(records, stages, impulse, coupling_impulse, row_residual, coupling_
                 rate = flow(joint.Gc[k], stages[joint.child])
                 if joint.parent != world:
                     rate += flow(joint.Gp[k], stages[joint.parent])
-                row_residual[i, k] = impulse[i, k] + gamma * joint.damping[joint.row_direction[k]] * rate
+                direction = joint.row_direction[k]
+                row_residual[i, k] = impulse[i, k] + gamma * joint.damping[direction] * rate
+                if joint.armature[direction] > 0.0:
+                    axles[i].r[direction] = rate
+                    row_residual[i, k] += joint.armature[direction] * (rate - axles[i].rp[direction])
+                    size = max(size, abs(row_residual[i, k]) / joint.armature[direction] * bodies[joint.child].length)
             else:
                 row_residual[i, k] = row_value(joint, k, y, C) / gamma
                 size = max(size, abs(row_residual[i, k]))
@@ -220,7 +225,7 @@ def jacobian(records, stages, edges, blocks, impulse, coupling_impulse, gamma, c
             write_rows(blocks[joint.block_jp].M, blocks[joint.block_pj].M, joint.Gp, joint.rows)
         write_rows(blocks[joint.block_jc].M, blocks[joint.block_cj].M, joint.Gc, joint.rows)
         for k in range(joint.locks, joint.rows):
-            damper_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world)
+            law_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world)
     for i in range(couplings.shape[0]):
         c = couplings[i]
         blocks[c.diagonal].M[0, 0] = compliance * c.soft
@@ -268,9 +273,9 @@ def add_stiffness(blocks, bodies, parent, child, edge, world, K, scale):
 
 
 @kernel
-def damper_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world):
-    """mu + gamma d (G u) = 0 by the unknowns of both bodies: through the velocities, and through the turning of G."""
-    weight = gamma * joint.damping[joint.row_direction[k]]
+def law_row(records, stages, joint, k, blocks, gamma, y, C, Rp, K, world):
+    """mu + (gamma d + a) (G u) - a (G u)_p = 0 by the unknowns of both bodies: through the velocities, and the turning of G."""
+    weight = gamma * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
     K[:] = 0.0
     add_row(K, joint, k, 1.0, y, C, Rp)
     for end in range(2):
@@ -409,8 +414,12 @@ def solve_stage(records, stages, edges, blocks, schedule, vector, impulse, coupl
 
 
 @kernel
-def aggregate(stages, alpha0, alpha1):
+def aggregate(records, stages, alpha0, alpha1):
     """Aggregate of the last two states for a multistep method (y_p of eq. 25)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.rp[c] = alpha0 * axle.r0[c] + alpha1 * axle.r1[c]
     for i in range(stages.shape[0]):
         s = stages[i]
         for c in range(3):
@@ -422,8 +431,14 @@ def aggregate(stages, alpha0, alpha1):
 
 
 @kernel
-def aggregate_stage(stages, a, stage, dt):
+def aggregate_stage(records, stages, a, stage, dt):
     """Aggregate of the last state and of the earlier stages' derivatives (eq. 27)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.rp[c] = axle.r0[c]
+            for j in range(stage):
+                axle.rp[c] += dt * a[stage, j] * axle.k[j, c]
     for i in range(stages.shape[0]):
         s = stages[i]
         store3(s.xp, load3(s.x0))
@@ -440,8 +455,12 @@ def aggregate_stage(stages, a, stage, dt):
 
 
 @kernel
-def keep_stage(stages, stage, gamma):
+def keep_stage(records, stages, stage, gamma):
     """Derivatives of a solved stage (eq. 28)."""
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.k[stage, c] = (axle.r[c] - axle.rp[c]) / gamma
     for i in range(stages.shape[0]):
         s = stages[i]
         for c in range(3):
@@ -456,6 +475,15 @@ def keep_stage(stages, stage, gamma):
 def accept(records, stages, b, dt, gamma, combine):
     """Make the solved step the last state: the last stage's, or the combination of all stages by the weights ``b``."""
     bodies = records.bodies
+    for i in range(records.axles.shape[0]):
+        axle = records.axles[i]
+        for c in range(6):
+            axle.r1[c] = axle.r0[c]
+            if combine:
+                for j in range(b.shape[0]):
+                    axle.r0[c] += dt * b[j] * axle.k[j, c]
+            else:
+                axle.r0[c] = axle.r[c]
     for i in range(stages.shape[0]):
         s, body = stages[i], bodies[i]
         store3(s.x1, load3(s.x0))
@@ -504,16 +532,6 @@ def begin(stages, impulse, coupling_impulse):
 
 
 @kernel
-def set_targets(records, targets, fraction):
-    """Aim the driven joints at their targets at a fraction of the step."""
-    for i in records.driven:
-        joint = records.joints[i]
-        for k in range(joint.free):
-            joint.target[k] = targets[0, i, k] + fraction * (targets[1, i, k] - targets[0, i, k])
-        aim(joint)
-
-
-@kernel
 def try_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               gamma, compliance, tolerance, max_iterations):
     """A stage from its first guess, with one compliance after the other until it is solved."""
@@ -532,19 +550,19 @@ def try_stage(records, stages, edges, blocks, schedule, vector, impulse, couplin
 
 @kernel
 def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              tableau, targets, start, length, dt, compliance, tolerance, max_iterations):
+              tableau, targets, dt, compliance, tolerance, max_iterations):
     """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28). The state changes only if it is solved.
 
-    ``start`` and ``length``: the part of the interval between the two targets that the step covers.
+    ``targets`` (stages, joints, 6): where the driven joints are at the stages.
     """
-    a, b, c = tableau.a, tableau.b, tableau.c
+    a, b = tableau.a, tableau.b
     total = 0
     gamma = dt * a[0, 0]
     size = 0.0
     for stage in range(b.shape[0]):
         gamma = dt * a[stage, stage]
-        set_targets(records, targets, start + length * c[stage])
-        aggregate_stage(stages, a, stage, dt)
+        set_targets(records, targets[stage])
+        aggregate_stage(records, stages, a, stage, dt)
         outcome, iterations, size = try_stage(
             records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
             gamma, compliance, tolerance, max_iterations,
@@ -552,7 +570,7 @@ def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, couplin
         total += iterations
         if outcome != SOLVED:
             return outcome, total, size, gamma
-        keep_stage(stages, stage, gamma)
+        keep_stage(records, stages, stage, gamma)
     accept(records, stages, b, dt, gamma, not tableau.stiffly_accurate)
     return SOLVED, total, size, gamma
 
@@ -566,68 +584,54 @@ def write_forces(impulse, coupling_impulse, gamma, forces, coupling_forces):
 
 @kernel
 def run_steps(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              saved, clock, base_load, recording, inputs, tableau, multistep, first, count, dt, compliance, tolerance, max_iterations, max_halvings):
+              clock, base_load, recording, inputs, tableau, multistep, first, count, dt, compliance, tolerance, max_iterations):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot.
 
-    ``multistep``: order of the BDF formula, 0 for a DIRK method throughout. ``clock[1]``: steps of equal length behind.
-    A step that has no solution is tried in 2, 4, ... steps of the DIRK method. Returns (outcome, steps done, residual).
+    ``multistep``: order of the BDF formula, 0 for a DIRK method throughout. ``clock``: [length of the step before, steps of
+    that length behind]. Returns (outcome, steps done, residual).
     """
-    bodies = records.bodies
     size = 0.0
-    weights = tableau.b
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        targets = inputs.target[index : index + 2]
-        outcome = NOT_CONVERGED
-        iterations = 0
-        parts = 1
-        gamma = dt
-        if multistep == 1 or (multistep == 2 and clock[1] >= 1.0):
+        history = clock[1] if clock[0] == dt else 0.0
+        if multistep == 1 or (multistep == 2 and history >= 1.0):
             gamma = dt if multistep == 1 else 2.0 / 3.0 * dt
             if multistep == 1:
-                aggregate(stages, 1.0, 0.0)
+                aggregate(records, stages, 1.0, 0.0)
             else:
-                aggregate(stages, 4.0 / 3.0, -1.0 / 3.0)
-            set_targets(records, targets, 1.0)
+                aggregate(records, stages, 4.0 / 3.0, -1.0 / 3.0)
+            set_targets(records, inputs.target[index + 1])
             outcome, iterations, size = try_stage(
                 records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
                 gamma, compliance, tolerance, max_iterations,
             )
             if outcome == SOLVED:
-                accept(records, stages, weights, dt, gamma, False)
-                clock[1] += 1.0
-        if outcome != SOLVED:
-            saved[:] = stages
-            for halving in range(max_halvings + 1):
-                parts = 1 << halving
-                small = dt / parts
-                for part in range(parts):
-                    outcome, spent, size, gamma = dirk_step(
-                        records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual,
-                        scratch, tableau, targets, part / parts, 1.0 / parts, small, compliance, tolerance, max_iterations,
-                    )
-                    iterations += spent
-                    if outcome != SOLVED:
-                        break
-                if outcome == SOLVED:
-                    clock[1] = 1.0 if parts == 1 else 0.0
-                    break
-                stages[:] = saved
+                accept(records, stages, tableau.b, dt, gamma, False)
+        else:
+            outcome, iterations, size, gamma = dirk_step(
+                records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual,
+                scratch, tableau, inputs.stage[min(index, inputs.stage.shape[0] - 1)], dt, compliance, tolerance, max_iterations,
+            )
         if outcome != SOLVED:
             restore(records, stages)
             return outcome, index, size
-        clock[0] = dt
+        clock[0], clock[1] = dt, history + 1.0
         write_forces(impulse, coupling_impulse, gamma, recording.row_force[knot + 1], recording.coupling_force[knot + 1])
-        recording.substeps[knot + 1] = parts
+        recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        for i in range(bodies.shape[0] - 1):
-            store3(recording.position[knot + 1, i], load3(bodies[i].x))
-            store4(recording.orientation[knot + 1, i], load4(bodies[i].q))
-            for c in range(3):
-                recording.momentum[knot + 1, i, c] = bodies[i].p[c]
-                recording.momentum[knot + 1, i, 3 + c] = bodies[i].l[c]
+        record_knot(records, recording, knot + 1)
     return SOLVED, count, size
+
+
+@kernel
+def record_knot(records, recording, knot):
+    """Write poses and momenta of the knot into the recording."""
+    bodies = records.bodies
+    for i in range(bodies.shape[0] - 1):
+        store3(recording.position[knot, i], load3(bodies[i].x))
+        store4(recording.orientation[knot, i], load4(bodies[i].q))
+        put6(recording.momentum[knot, i], load3(bodies[i].p), load3(bodies[i].l))
 
 
 @kernel

@@ -9,8 +9,8 @@ from math import isfinite
 
 import numpy as np
 
-from dalembert.formulations.implicit_step import accept, aggregate, dot4, residual, restore, set_targets
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot
+from dalembert.formulations.implicit_step import accept, aggregate, dot4, record_knot, residual, restore
+from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, joint_at_knot, set_targets
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.rows import consistent, row_value
@@ -214,11 +214,12 @@ def run_steps(records, stages, blocks, schedule, vector, diagonal, between, ones
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        set_targets(records, inputs.target[index : index + 2], 1.0)
-        second = multistep == 2 and clock[1] >= 1.0
+        set_targets(records, inputs.target[index + 1])
+        history = clock[1] if clock[0] == dt else 0.0
+        second = multistep == 2 and history >= 1.0
         gamma = 2.0 / 3.0 * dt if second else dt
-        aggregate(stages, 4.0 / 3.0 if second else 1.0, -1.0 / 3.0 if second else 0.0)
-        guess_pose(records, stages, dt, clock[1])
+        aggregate(records, stages, 4.0 / 3.0 if second else 1.0, -1.0 / 3.0 if second else 0.0)
+        guess_pose(records, stages, dt, history)
         outcome, iterations, size = find_pose(
             records, blocks, schedule, vector, diagonal, between, ones, rows, max(1e-13, min(1e-12, tolerance * dt)), max_iterations
         )
@@ -239,15 +240,9 @@ def run_steps(records, stages, blocks, schedule, vector, diagonal, between, ones
             restore(records, stages)
             return SINGULAR, index, size
         accept(records, stages, NO_WEIGHTS, dt, gamma, False)
-        clock[0] = dt
-        clock[1] += 1.0
+        clock[0], clock[1] = dt, history + 1.0
         recording.row_force[knot + 1] = impulse / gamma
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        for i in range(bodies.shape[0] - 1):
-            store3(recording.position[knot + 1, i], load3(bodies[i].x))
-            store4(recording.orientation[knot + 1, i], load4(bodies[i].q))
-            for c in range(3):
-                recording.momentum[knot + 1, i, c] = bodies[i].p[c]
-                recording.momentum[knot + 1, i, 3 + c] = bodies[i].l[c]
+        record_knot(records, recording, knot + 1)
     return SOLVED, count, size

@@ -5,7 +5,14 @@ velocity level only; the fraction ``stabilization`` of what is open is asked bac
 """
 from __future__ import annotations
 
-from dalembert.formulations.maximal.knot import aim_all, apply_inputs, evaluate_knot, open_amounts, project
+from dalembert.formulations.maximal.knot import (
+    apply_inputs,
+    evaluate_knot,
+    joint_rates,
+    open_amounts,
+    project,
+    set_targets,
+)
 from dalembert.kernel import kernel
 from dalembert.mechanism.records import COMPLIANT
 from dalembert.spatial import quaternion
@@ -22,10 +29,7 @@ def run_steps(records, blocks, schedule, vector, clock, base_load, recording, in
     for index in range(count):
         knot = first + index
         apply_inputs(records, base_load, inputs, index)
-        for i in records.driven:
-            for k in range(joints[i].free):
-                joints[i].target[k] = inputs.target[index, i, k]
-        aim_all(records)
+        set_targets(records, inputs.target[index])
         evaluate_knot(records)
         open_amounts(records, rows, gaps)
         for i in range(joints.shape[0]):
@@ -47,6 +51,10 @@ def run_steps(records, blocks, schedule, vector, clock, base_load, recording, in
         size = project(records, blocks, schedule, vector, compliance, wanted, dt, 1e-12, velocity, impulse, coupling_impulse)
         if not size < 1e-6:
             return index, size
+        joint_rates(records, velocity, rows)
+        for i in range(joints.shape[0]):
+            for k in range(joints[i].free):
+                joints[i].spin[k] = joints[i].armature[k] * rows[i, k]
         for i in range(bodies.shape[0] - 1):
             body, u = bodies[i], velocity[i]
             store3(body.x, add3(load3(body.x), scale3(dt, load3(u))))

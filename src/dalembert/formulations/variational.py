@@ -70,12 +70,11 @@ class VariationalEngine(MaximalEngine):
         super().__init__(mechanism, options.dt)
         self.options = options
 
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int) -> int:
-        """Compute ``count`` steps from knot ``first`` of the recording. Returns how many succeeded."""
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options, system = self.options, self.system
-        outcome, done, _, size = run_steps(
-            self.records, system.blocks, system.structure.schedule, system.vector, self.saved, self.clock, self.base_load,
-            recording, inputs, first, count, options.dt, self.compliance, options.tolerance, options.max_iterations, options.max_halvings,
+        outcome, done, size = run_steps(
+            self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load,
+            recording, inputs, first, count, dt, self.compliance, options.tolerance, options.max_iterations,
         )
         self.outcome = (int(outcome), float(size))
         return int(done)

@@ -1,4 +1,4 @@
-"""Kernels of the variational integrator (Variational section 3): residual, Jacobian, Newton, substeps, runs.
+"""Kernels of the variational integrator (Variational section 3): residual, Jacobian, Newton, runs.
 
 Unknowns are the velocities (v, omega) of an interval and the impulses of the joint rows at its first knot. With
 s = sqrt(4/dt^2 - omega.omega), the discrete Legendre momenta of an interval are, in the body frame,
@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from math import isfinite, sqrt
 
-from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6
+from dalembert.formulations.maximal.knot import add_to_slot, apply_inputs, evaluate_knot, put6, set_targets
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.records import SLIDE
-from dalembert.mechanism.rows import aim, consistent, coordinates, direction_gradient, relative, row_gradient, row_value
+from dalembert.mechanism.rows import consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -207,18 +207,6 @@ def accept_spins(records, dt):
             direction = joint.row_direction[k]
             if joint.armature[direction] > 0.0:
                 joint.spin[direction] = spin_after(records.bodies, joint, direction, dt)
-
-
-@kernel
-def keep_spins(joints, back):
-    """Put the momenta of the reflected inertias aside, or take them ``back``."""
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        for k in range(joint.free):
-            if back:
-                joint.spin[k] = joint.spin_kept[k]
-            else:
-                joint.spin_kept[k] = joint.spin[k]
 
 
 @inline
@@ -536,14 +524,13 @@ def accept(records, dt):
 
 
 @kernel
-def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, max_iterations):
-    """One interval of length ``dt``; the state and the clock change only if it is solved.
+def step(records, blocks, schedule, vector, targets, clock, dt, compliance, tolerance, max_iterations):
+    """One interval of length ``dt`` to the ``targets`` at its end; the state and the clock change only if it is solved.
 
     ``clock``: [length of the interval before (zero at a start), intervals of that length behind, order of the guess].
     """
     evaluate_knot(records)
-    for i in records.driven:
-        aim(records.joints[i])
+    set_targets(records, targets)
     before = clock[0]
     history = clock[1] if before == dt else 0.0
     order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
@@ -570,71 +557,6 @@ def step(records, blocks, schedule, vector, clock, dt, compliance, tolerance, ma
 
 
 @kernel
-def copy_state(source, target):
-    """Copy poses, momenta and guesses of all bodies."""
-    for i in range(source.shape[0] - 1):
-        a = source[i]
-        b = target[i]
-        for c in range(3):
-            b.x[c] = a.x[c]
-            b.p[c] = a.p[c]
-            b.l[c] = a.l[c]
-            b.v1[c] = a.v1[c]
-            b.w1[c] = a.w1[c]
-            b.v2[c] = a.v2[c]
-            b.w2[c] = a.w2[c]
-            b.v3[c] = a.v3[c]
-            b.w3[c] = a.w3[c]
-        store4(b.q, load4(a.q))
-
-
-@kernel
-def advance(records, blocks, schedule, vector, saved, targets, forces, coupling_forces, clock, dt, compliance, tolerance, max_iterations, max_halvings):
-    """Advance by ``dt``, in one step or, where that has no solution, in 2, 4, ... substeps.
-
-    ``clock`` as in ``step``. ``saved``: bodies to restore after a failed try.
-    Driven directions go from ``targets[0]`` to ``targets[1]`` (joints, 6), linearly over the substeps. The rows'
-    forces at the first knot go into ``forces`` (joints, 6) and ``coupling_forces``.
-    Returns (outcome, substeps, iterations, residual); the state changes only if solved.
-    """
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
-    kept = (clock[0], clock[1], clock[2])
-    iterations = 0
-    outcome = NOT_CONVERGED
-    size = 0.0
-    for halving in range(max_halvings + 1):
-        parts = 1 << halving
-        small = dt / parts
-        if parts == 2:
-            copy_state(bodies, saved)
-            keep_spins(joints, False)
-        for part in range(parts):
-            for i in records.driven:
-                for k in range(joints[i].free):
-                    a = targets[0, i, k]
-                    joints[i].target[k] = a + (targets[1, i, k] - a) * ((part + 1) / parts)
-            before = clock[0]
-            outcome, spent, size = step(records, blocks, schedule, vector, clock, small, compliance, tolerance, max_iterations)
-            iterations += spent
-            if outcome != SOLVED:
-                break
-            if part == 0:
-                kick = 2.0 / (before + small)
-                for i in range(joints.shape[0]):
-                    for k in range(joints[i].rows):
-                        forces[i, k] = joints[i].mu[k] * kick
-                for i in range(couplings.shape[0]):
-                    coupling_forces[i] = couplings[i].mu * kick
-        if outcome == SOLVED:
-            return outcome, parts, iterations, size
-        if parts > 1:
-            copy_state(saved, bodies)
-            keep_spins(joints, True)
-        clock[0], clock[1], clock[2] = kept
-    return outcome, 1 << max_halvings, iterations, size
-
-
-@kernel
 def record(records, recording, knot, step_before):
     """Write the state of the knot into the recording."""
     bodies, joints = records.bodies, records.joints
@@ -650,24 +572,36 @@ def record(records, recording, knot, step_before):
 
 
 @kernel
-def run_steps(records, blocks, schedule, vector, saved, clock, base_load, recording, inputs, first, count, dt, compliance, tolerance, max_iterations, max_halvings):
+def write_forces(records, before, dt, forces, coupling_forces):
+    """Mean forces of the rows over the kick at the knot between intervals of length ``before`` and ``dt``."""
+    joints, couplings = records.joints, records.couplings
+    kick = 2.0 / (before + dt)
+    for i in range(joints.shape[0]):
+        for k in range(joints[i].rows):
+            forces[i, k] = joints[i].mu[k] * kick
+    for i in range(couplings.shape[0]):
+        coupling_forces[i] = couplings[i].mu * kick
+
+
+@kernel
+def run_steps(records, blocks, schedule, vector, clock, base_load, recording, inputs, first, count, dt, compliance, tolerance, max_iterations):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
 
-    Returns (outcome, steps done, iterations, residual of the last try).
+    Returns (outcome, steps done, residual of the last try).
     """
-    total = 0
     size = 0.0
+    set_targets(records, inputs.target[0])
     for index in range(count):
         knot = first + index
+        before = clock[0]
         apply_inputs(records, base_load, inputs, index)
-        outcome, parts, iterations, size = advance(
-            records, blocks, schedule, vector, saved, inputs.target[index : index + 2], recording.row_force[knot],
-            recording.coupling_force[knot], clock, dt, compliance, tolerance, max_iterations, max_halvings,
+        outcome, iterations, size = step(
+            records, blocks, schedule, vector, inputs.target[index + 1], clock, dt, compliance, tolerance, max_iterations
         )
-        total += iterations
         if outcome != SOLVED:
-            return outcome, index, total, size
-        recording.substeps[knot + 1] = parts
+            return outcome, index, size
+        write_forces(records, before, dt, recording.row_force[knot], recording.coupling_force[knot])
+        recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        record(records, recording, knot + 1, clock[0])
-    return SOLVED, count, total, size
+        record(records, recording, knot + 1, dt)
+    return SOLVED, count, size

@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Coupling, JointElement, Mechanism
 from dalembert.mechanism.records import (
+    AXLE,
     BODY,
     COMPLIANT,
     COUPLING,
@@ -44,7 +45,7 @@ def compile_mechanism(mechanism: Mechanism) -> Records:
     for coupling in mechanism.couplings:
         _write_coupling(couplings[coupling.index], coupling, count)
     driven = np.flatnonzero(joints["driven"].any(axis=1))
-    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float), driven)
+    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float), driven, np.zeros(0, AXLE))
 
 
 def _write_joint(record: np.void, element: JointElement, world: int) -> None:

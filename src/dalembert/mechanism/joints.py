@@ -64,10 +64,8 @@ class Joint:
             raise ModelError(f"{type(self).__name__}: a position drive of a free rotation drives all three of its directions")
         if count == 0 and self.drive not in (None, ()):
             raise ModelError(f"{type(self).__name__}: there is no free direction to drive")
-        for (kind, _), inertia, driven in zip(self.directions, self.armature, drive):  # type: ignore[arg-type]
-            if inertia > 0.0 and (kind == "ball" or driven == "position"):
-                found = "a free rotation has no single rate" if kind == "ball" else "a position drive leaves no rate free"
-                raise ModelError(f"{type(self).__name__}: armature belongs to a direction with a rate of its own, but {found}")
+        if any(inertia > 0.0 and kind == "ball" for (kind, _), inertia in zip(self.directions, self.armature)):  # type: ignore[arg-type]
+            raise ModelError(f"{type(self).__name__}: armature belongs to a direction with a rate of its own, but a free rotation has no single rate")
         object.__setattr__(self, "drive", drive)
         object.__setattr__(self, "limits", self._pairs(count))
         if not 0.0 <= self.restitution <= 1.0:

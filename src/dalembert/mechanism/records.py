@@ -49,8 +49,8 @@ JOINT = np.dtype(
         Gp=(6, 6), Gc=(6, 6), mu=6, r=6, soft=6,
         # laws along the free directions; coordinates at the knot (unwrapped); prescribed motion of driven directions
         stiffness=6, rest=6, damping=6, input=6, target=6, coordinate=6, rate=6, acceleration=6, pitch=0,
-        # inertia reflected along the free directions, left limit of its momentum at the knot, and that momentum put aside
-        armature=6, spin=6, spin_kept=6,
+        # inertia reflected along the free directions, and the left limit of its momentum at the knot
+        armature=6, spin=6,
         # canonical axes and reporting axes in the bodies' frames, rest orientation of a ball joint's springs
         frame_parent=9, frame_child=9, report_frame=9, rest_frame=9,
     )
@@ -63,11 +63,20 @@ COUPLING = np.dtype(
 )
 
 
+#: stages that a Runge-Kutta method may have
+MOST_STAGES = 6
+#: rates of a joint's directions in an implicit step: of the last two states, their aggregate, the iterate, the stages' derivatives
+AXLE = np.dtype(_fields(F, r0=6, r1=6, rp=6, r=6, k=(MOST_STAGES, 6)))
+
+
 class Records(NamedTuple):
-    """The arrays that kernels take: bodies (n + 1, world last), joints, couplings, gravity (3,), indices of driven joints."""
+    """The arrays that kernels take: bodies (n + 1, world last), joints, couplings, gravity (3,), indices of driven joints,
+    and rates of joints with reflected inertia, where a formulation integrates these (none, or as many as joints).
+    """
 
     bodies: np.ndarray
     joints: np.ndarray
     couplings: np.ndarray
     gravity: np.ndarray
     driven: np.ndarray
+    axles: np.ndarray

@@ -33,6 +33,12 @@ class Inputs(NamedTuple):
     wrench: np.ndarray  # (S, n, 6) force (world), torque (body) on top of the constant loads
     joint: np.ndarray  # (S, joints, 6) forces along the free directions
     target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
+    stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+
+
+def no_stages(joints: int) -> np.ndarray:
+    """Targets at stages, where there are none."""
+    return np.zeros((0, 0, joints, 6))
 
 
 def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recording:
@@ -48,17 +54,22 @@ class MaximalEngine:
     """Records, graph and state of one mechanism in maximal coordinates.
 
     ``exact``: recorded momenta are those at the knots, and recorded forces hold there; otherwise the momenta are left
-    limits, and knot velocities follow by projection.
+    limits, and knot velocities follow by projection. ``nodes``: fractions of a step at which its inner stages aim at
+    targets; ``one_start``: only the first step of a run has such stages.
     """
 
     exact = False
+    nodes: tuple[float, ...] = ()
+    one_start = False
+    options: Any
+    #: length of the next step chosen by its error, as a fraction of dt
+    stride = 1.0
 
     def __init__(self, mechanism: Mechanism, dt: float) -> None:
         self.mechanism = mechanism
         self.dt = dt
         self.records = compile_mechanism(mechanism)
         self.system = self._build()
-        self.saved = self.records.bodies.copy()
         self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
         self.clock = np.zeros(3)
         self.outcome = (0, 0.0)
@@ -112,12 +123,24 @@ class MaximalEngine:
 
     def state(self) -> tuple[np.ndarray, ...]:
         """A copy of the whole state, for ``restore``."""
-        joints = self.records.joints
-        return self.records.bodies.copy(), joints["coordinate"].copy(), joints["spin"].copy(), self.clock.copy()
+        records = self.records
+        return records.bodies.copy(), records.joints.copy(), records.couplings.copy(), self.clock.copy()
 
     def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        joints = self.records.joints
-        self.records.bodies[:], joints["coordinate"][:], joints["spin"][:], self.clock[:] = state
+        records = self.records
+        records.bodies[:], records.joints[:], records.couplings[:], self.clock[:] = state
+
+    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        """Compute ``count`` steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
+        raise NotImplementedError
+
+    def step_error(self, dt: float) -> float:
+        """Estimated error (m) of the step just made."""
+        raise NotImplementedError
+
+    def opening(self, recording: Recording, knot: int) -> list[np.ndarray]:
+        """What a step writes at the knot it starts from."""
+        return [recording.row_force[knot], recording.coupling_force[knot]]
 
     def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
         """Inputs at the knot, for reading velocities and forces there."""
@@ -132,7 +155,7 @@ class MaximalEngine:
         recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints)
         self.record(recording, 0)
         records, system = self.records, self.system
-        nothing = Inputs(np.zeros((0, bodies, 6)), np.zeros((0, joints, 6)), records.joints["target"][None].copy())
+        nothing = Inputs(np.zeros((0, bodies, 6)), np.zeros((0, joints, 6)), records.joints["target"][None].copy(), no_stages(joints))
         prescribed = np.stack([records.joints["rate"], records.joints["acceleration"]])[:, None]
         motion_series(
             records, system.blocks, system.structure.schedule, system.vector, self.compliance, recording, nothing,

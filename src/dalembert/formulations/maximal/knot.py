@@ -122,6 +122,16 @@ def aim_all(records):
 
 
 @kernel
+def set_targets(records, targets):
+    """Aim the driven joints at ``targets`` (joints, 6)."""
+    for i in records.driven:
+        joint = records.joints[i]
+        for k in range(joint.free):
+            joint.target[k] = targets[i, k]
+        aim(joint)
+
+
+@kernel
 def apply_inputs(records, base_load, inputs, index):
     """Give bodies and joints their inputs of one step."""
     bodies, joints = records.bodies, records.joints
