@@ -169,7 +169,8 @@ class Simulation:
         """
         element = self._joint(joint)
         if "position" not in element.type.drive:  # type: ignore[operator]
-            raise ModelError(f"joint {joint!r} is not position-driven; make it with drive='position'")
+            advice = "make it with drive='position'" if element.type.freedom else "it locks every direction"
+            raise ModelError(f"joint {joint!r} is not position-driven; {advice}")
         self._targets[joint] = read_target(element, target, self.time)
 
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:

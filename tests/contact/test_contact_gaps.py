@@ -9,7 +9,7 @@ import dalembert as da
 from dalembert.contact.features import corners
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import find_features
-from dalembert.formulations.contact_engine import ContactEngine
+from dalembert.formulations.contact.engine import ContactEngine
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.mechanism.shapes import Shape
 

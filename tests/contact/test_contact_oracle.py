@@ -6,7 +6,7 @@ import pytest
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.formulations.contact_engine import ContactEngine
+from dalembert.formulations.contact.engine import ContactEngine
 from dalembert.zoo.quadruped import WALKING
 
 

@@ -7,10 +7,12 @@ import pytest
 import dalembert as da
 from dalembert.contact.limits import limit_products
 from dalembert.contact.node import complementarity
-from dalembert.formulations import contact_step as kernels
-from dalembert.formulations.contact_engine import ContactEngine
+from dalembert.formulations.contact.engine import ContactEngine
+from dalembert.formulations.contact.equations import contact_jacobian, contact_residual, directions, load_contacts
+from dalembert.formulations.contact.events import prepare
+from dalembert.formulations.contact.interior_point import move_all_by, open_all
 from dalembert.formulations.maximal.knot import evaluate_knot
-from dalembert.formulations.variational_step import first_guess, jacobian, load_vector
+from dalembert.formulations.variational.equations import first_guess, jacobian, load_vector
 from dalembert.linalg import clear, factor, solve
 
 DT, H, SPEED = 0.01, 0.009, 0.3
@@ -49,16 +51,16 @@ def test_direction(cone, kappa):
     records.bodies["v"][:-1] += rng.normal(size=(4, 3))
     records.bodies["w"][:-1] += rng.normal(size=(4, 3))
     records.joints["mu"] = 0.1 * rng.normal(size=records.joints["mu"].shape)
-    kernels.prepare(records, scene, DT, H, SPEED, engine.scratch)
+    prepare(records, scene, DT, H, SPEED, engine.scratch)
     scene.contacts["awake"] = scene.contacts["used"]
     scene.limits["awake"] = np.isfinite(scene.limits["end"])
     scene.contacts["gamma1"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
     scene.contacts["beta1"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
-    kernels.contact_residual(records, scene, DT, H, engine.scratch)
-    kernels.open_all(records, scene, DT, SPEED)
+    contact_residual(records, scene, DT, H, engine.scratch)
+    open_all(records, scene, DT, SPEED)
 
     def state() -> tuple[np.ndarray, np.ndarray]:
-        assert kernels.contact_residual(records, scene, DT, H, engine.scratch)[1]
+        assert contact_residual(records, scene, DT, H, engine.scratch)[1]
         awake = scene.contacts[scene.contacts["awake"] != 0]
         parts = [records.bodies["r"][:-1].ravel(), *(j["r"][: int(j["rows"])] for j in records.joints)]
         parts.append(awake["gap"] / DT - awake["bound"] - awake["s"])
@@ -68,14 +70,14 @@ def test_direction(cone, kappa):
     residual, products = state()
     clear(system.blocks, system.structure.schedule)
     jacobian(records, system.blocks, DT, H, 0.0)
-    kernels.contact_jacobian(records, scene, system.blocks, DT)
+    contact_jacobian(records, scene, system.blocks, DT)
     assert factor(system.blocks, system.structure.schedule) == -1
     load_vector(records, system.vector, 0.0)
-    kernels.load_contacts(scene, system.vector, DT, kappa, False, 0.0)
+    load_contacts(scene, system.vector, DT, kappa, False, 0.0)
     solve(system.blocks, system.structure.schedule, system.vector)
-    kernels.directions(records, scene, system.vector, DT, kappa, False, 1.0, 0.0)
+    directions(records, scene, system.vector, DT, kappa, False, 1.0, 0.0)
     step = 1e-6
-    kernels.move_all_by(records, scene, system.vector, step, 0.0)
+    move_all_by(records, scene, system.vector, step, 0.0)
     new_residual, new_products = state()
     np.testing.assert_allclose((new_residual - residual) / step, -residual, atol=2e-4 * np.abs(residual).max())
     if kappa > 0.0:

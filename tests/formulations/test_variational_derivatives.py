@@ -6,8 +6,9 @@ import pytest
 from pairs import TYPES, moved, pair, tangent, with_laws
 
 import dalembert as da
-from dalembert.formulations import variational_step as kernels
 from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts
+from dalembert.formulations.variational import equations as kernels
+from dalembert.formulations.variational.step import newton
 from dalembert.mechanism.rows import aim
 
 JOINTS = pytest.mark.parametrize("joint", TYPES.values(), ids=TYPES.keys())
@@ -131,7 +132,7 @@ def check_newton_matrix(sim: da.Simulation) -> None:
     engine.refresh()
     kernels.first_guess(engine.records, 0)
     system = engine.system
-    outcome, *_ = kernels.newton(engine.records, system.blocks, system.structure.schedule, system.vector, dt, h, engine.compliance, 1e-11, 30)
+    outcome, *_ = newton(engine.records, system.blocks, system.structure.schedule, system.vector, dt, h, engine.compliance, 1e-11, 30)
     assert outcome == kernels.SOLVED
     A = newton_matrix(engine, dt, h)
     for column, view in enumerate(unknowns(engine)):

@@ -15,8 +15,9 @@ from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
+from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.kernel import announce_compilation
-from dalembert.linalg import analyse
+from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import AXLE, MOST_STAGES
 
@@ -153,6 +154,7 @@ class ImplicitEngine(MaximalEngine):
         self.impulse, self.coupling_impulse = np.zeros((joints, 6)), np.zeros(couplings)
         self.row_residual, self.coupling_residual = np.zeros((joints, 6)), np.zeros(couplings)
         self.scratch = np.zeros((13, 12))
+        self.asked = np.repeat(self.records.joints["target"][None], 2, axis=0)
         self._reader = KnotReader(mechanism, options.dt)
 
     def _build(self) -> System:
@@ -198,7 +200,13 @@ class ImplicitEngine(MaximalEngine):
             inputs, self.tableau, MULTISTEP.get(options.method, 0), first, count, dt, self.compliance, options.tolerance,
             options.max_iterations,
         )
+        return self._note(outcome, done, size, inputs, dt)
+
+    def _note(self, outcome: int, done: int, size: float, inputs: Inputs, dt: float) -> int:
+        """Keep what a failed step was asked for, and how it ended."""
         self.outcome = (int(outcome), float(size))
+        if outcome != SOLVED and (dt == self.dt or self.options.accuracy is not None):
+            self.asked = inputs.target[done : done + 2].copy()
         return int(done)
 
     def step_error(self, dt: float) -> float:
@@ -213,9 +221,17 @@ class ImplicitEngine(MaximalEngine):
     def solved(self) -> bool:
         return self.outcome[0] == SOLVED
 
+    def _moves(self) -> str:
+        """What the drives that move most do in the failed step."""
+        moves = largest_moves(self, *self.asked)
+        return f"; drives move {moves} in it" if moves else ""
+
     def failure(self, time: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         outcome, size = self.outcome
+        unmet = unmet_targets(self, self.asked[1])
+        if unmet is not None:
+            return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {unmet}")
         reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
         self.records.joints["r"] = self.row_residual
         if outcome == SOLVED:
@@ -225,8 +241,8 @@ class ImplicitEngine(MaximalEngine):
             )
         return StepFailure(
             f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {self.options.dt:g} s or "
-            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. "
-            "Use a smaller dt, or check the model and its targets there."
+            f"{1 << self.options.max_halvings} substeps: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s"
+            f"{self._moves()}. Use a smaller dt, or check the model and its targets there."
         )
 
 
@@ -242,38 +258,39 @@ class KinematicEngine(ImplicitEngine):
         self.graph = analyse([6] * world, edges)
         self.between = np.array([[-1, -1] if world in (a, b) else [self.graph.block(a, b), self.graph.block(b, a)] for a, b in pairs])
         self.graph_blocks, self.graph_vector = self.graph.new_blocks(), self.graph.new_vector()
-        self.ones = np.ones((len(joints), 6))
-        self.weights = np.where(joints["row_direction"] >= 0, options.drive_weight, 1.0)
+        self.path = np.zeros((world, kinematic_step.ORDERS + 1, WIDTH))
+        self.path_sizes = np.zeros(self.path.shape[1:])
+        self.pulled = np.zeros((len(joints), 6))
+        self.soft = np.where(joints["row_direction"] >= 0, 1.0 / options.drive_weight, 1.0)
 
     @property
     def applies(self) -> bool:
         """True when the drives determine the pose."""
         return self.freedom == 0 and not self.mechanism.couplings
 
+    def state(self) -> tuple[np.ndarray, ...]:
+        return *super().state(), self.path.copy(), self.path_sizes.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        super().restore(state[:-2])
+        self.path[:], self.path_sizes[:] = state[-2:]
+
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options = self.options
         outcome, done, size = kinematic_step.run_steps(
-            self.records, self.stages, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal, self.between,
-            self.ones, self.weights, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.clock,
-            self.base_load, recording, inputs, MULTISTEP[options.method], bool(np.all(self.weights == 1.0)),
-            first, count, dt, options.tolerance, options.max_iterations,
+            self.records, self.stages, self.path, self.path_sizes, self.soft, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal,
+            self.between, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.pulled, self.clock,
+            self.base_load, recording, inputs, MULTISTEP[options.method], first, count, dt, options.tolerance, options.max_iterations,
         )
-        self.outcome = (int(outcome), float(size))
-        return int(done)
+        return self._note(outcome, done, size, inputs, dt)
 
     def failure(self, time: float) -> StepFailure:
-        """The error for targets that no pose can meet."""
-        worst = [
-            (float(np.max(np.abs(self.row_residual[e.index, : int(j["locks"])]), initial=0.0)), e.name)
-            for e, j in zip(self.mechanism.joints, self.records.joints)
-        ]
-        drives = [e.name for e in self.mechanism.joints if "position" in e.type.drive]  # type: ignore[operator]
-        opened = ", ".join(f"{name!r} by {size:.2g}" for size, name in sorted(worst, reverse=True)[:4])
-        return StepFailure(
-            f"no pose of {self.mechanism.name!r} meets the targets of its drives in the step at t = {time:.6g} s: open are {opened} "
-            f"(m or rad). The drives are {', '.join(drives[:12])}{' ...' if len(drives) > 12 else ''}; give targets that agree "
-            "(Simulation.solve_pose finds some), or smaller steps."
-        )
+        """The error for targets that no pose can meet, or none within a step."""
+        if self.outcome[0] == kinematic_step.SINGULAR:
+            reason = "the drives hardly hold it in that pose. Avoid the pose, or use solver='general'."
+        else:
+            reason = unmet_targets(self, self.asked[1]) or f"none was found from the pose before{self._moves()}. Use smaller steps or smoother targets."
+        return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {reason}")
 
 
 class SemiImplicitEngine(MaximalEngine):
@@ -302,6 +319,6 @@ class SemiImplicitEngine(MaximalEngine):
     def failure(self, time: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         return StepFailure(
-            f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no velocities that satisfy its joints and drives "
-            f"(residual {self.outcome[1]:.3g} m/s). Use a smaller dt, or check the targets there."
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} leads to velocities that are not finite. "
+            "Use a smaller dt, or a stabilization below 1."
         )

@@ -55,7 +55,7 @@ class Joint:
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
         if len(drive) != count:
-            raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction, got {len(drive)}")
+            raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction (the others are locked), got {len(drive)}")
         for value in drive:
             if value not in DRIVES:
                 raise ModelError(f"{type(self).__name__}: drive must be None, 'force' or 'position', got {value!r}")

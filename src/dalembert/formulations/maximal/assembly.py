@@ -91,15 +91,15 @@ def _rows(
         joint = joints[element.index]
         gradients = np.zeros((int(joint["free"]), 12))
         direction_rows(records, element.index, gradients)
-        errors = _coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
+        errors = coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
         for i, error in enumerate(errors):
-            if not (drives and joint["driven"][i]):
+            if not (drives and joint["driven"][i]) and not np.isnan(error):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
 
 
-def _coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> np.ndarray:
-    """Coordinates minus wishes, along the free directions; angles by the shorter way."""
+def coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> np.ndarray:
+    """Coordinates minus wishes, along the free directions; angles by the shorter way. NaN: nothing is wished."""
     joint = records.joints[index]
     actual = joint["coordinate"][: kind.freedom].copy()
     errors = actual - wish
@@ -129,6 +129,16 @@ def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
     return sparse.csr_matrix(sparse.block_diag(blocks))
 
 
+def _move(bodies: np.ndarray, step: np.ndarray, largest: float) -> float:
+    """Move all bodies by a step (n, 6), shortened so that none turns by more than ``largest`` (rad). Returns its largest entry."""
+    size = float(np.abs(step).max(initial=0.0))
+    step = min(1.0, largest / max(np.abs(step[:, 3:]).max(initial=0.0), 1e-12)) * step
+    bodies["x"][:-1] += step[:, :3]
+    turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(step[:, 3:])
+    bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+    return size
+
+
 def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray]) -> None:
     """Move all bodies as little as possible until every row and every wished coordinate holds (records are changed).
 
@@ -146,10 +156,7 @@ def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.
         G, here = rows.matrix(), bodies.copy()
         right = np.concatenate([np.zeros(weight.shape[0]), -np.array(rows.values)])
         step = _saddle_solver(weight, G, damping).solve(right)[: weight.shape[0]].reshape(-1, 6)
-        fraction = min(1.0, 0.5 / max(np.abs(step[:, 3:]).max(initial=0.0), 1e-12))
-        bodies["x"][:-1] += fraction * step[:, :3]
-        turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(fraction * step[:, 3:])
-        bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+        _move(bodies, step, 0.5)
         rows = _rows(mechanism, records, wishes, None)
         new = _size(rows.values)
         if new < size:
@@ -217,32 +224,42 @@ def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray
 def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
     """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates.
 
-    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes; returns its root. The records are
-    changed. Raises AssemblyError, with the records as they were, when the passive joints cannot be closed.
+    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes, by damped Gauss-Newton steps that
+    lower it plus a multiple of what is open in the joints; returns its root. The records are changed. Raises
+    AssemblyError, with the records as they were, when the passive joints cannot be closed.
     """
     bodies = records.bodies
     before = bodies.copy()
     mass = _mass_matrix(records)
     mass = mass / mass.diagonal().mean()
-    per_name = {name: float(weights.get(name, 1.0)) for name in wishes}
-    size, g, e, w, rows = np.inf, np.zeros(0), np.zeros(0), np.zeros(0), Rows(0)
-    for _ in range(300):
-        rows = _rows(mechanism, records, wishes, None, drives=False)
-        matrix, values = rows.matrix(), np.array(rows.values)
-        wished = np.array([i >= len(values) - _wish_count(mechanism, wishes) for i in range(len(values))], dtype=bool)
-        G, g, J, e = matrix[~wished], values[~wished], matrix[wished], values[wished]
-        w = np.array([per_name[rows.owners[i]] for i in np.flatnonzero(wished)])
-        normal = J.T @ sparse.diags(w) @ J + 1e-6 * mass
-        corner = -1e-10 * sparse.identity(G.shape[0])
-        system = splu(sparse.bmat([[normal, G.T], [G, corner]], format="csc"))
-        step = system.solve(np.concatenate([-(J.T @ (w * e)), -g]))[: mass.shape[0]].reshape(-1, 6)
-        size = float(np.abs(step).max(initial=0.0))
-        if size < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
-            return float(np.sqrt(np.sum(w * e * e)))
-        fraction = min(1.0, 0.3 / max(size, 1e-12))
-        bodies["x"][:-1] += fraction * step[:, :3]
-        turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(fraction * step[:, 3:])
-        bodies["q"][:-1] = turned.as_quat(scalar_first=True)
+    count = _wish_count(wishes)
+    damping, penalty, first = 1e-6, 1e-3, np.inf
+    rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+    for _ in range(100):
+        matrix = rows.matrix()
+        G, J = matrix[: len(g)], matrix[len(g) :]
+        normal = J.T @ sparse.diags(w) @ J + damping * mass
+        system = splu(sparse.bmat([[normal, G.T], [G, -1e-10 * sparse.identity(len(g))]], format="csc"))
+        here, merit = bodies.copy(), _merit(g, e, w, penalty)
+        pull = -(J.T @ (w * e))
+        for correction in range(4):  # the first is the step, the others close what it opened
+            solution = system.solve(np.concatenate([pull if correction == 0 else 0.0 * pull, -g]))
+            size = _move(bodies, solution[: mass.shape[0]].reshape(-1, 6), 0.3)
+            if correction == 0:
+                first, penalty = size, max(penalty, 2.0 * float(np.abs(solution[mass.shape[0] :]).max(initial=0.0)))
+            rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+            if np.abs(g).max(initial=0.0) < CLOSED:
+                break
+        if first < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
+            break
+        if _merit(g, e, w, penalty) <= merit:
+            damping = max(1e-6, 0.1 * damping)
+        else:
+            bodies[:] = here
+            rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+            damping *= 10.0
+            if damping > 1e9:
+                break
     opened = np.abs(g)
     if opened.max(initial=0.0) < 1e-9:
         return float(np.sqrt(np.sum(w * e * e)))
@@ -252,5 +269,19 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
     raise AssemblyError(message)
 
 
-def _wish_count(mechanism: Mechanism, wishes: Mapping[str, np.ndarray]) -> int:
-    return sum(mechanism[name].type.freedom for name in wishes)
+def _wished_rows(
+    mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], count: int
+) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+    """Passive rows and wished coordinates, with what is open of the first, what is missed of the second, and its weights."""
+    rows = _rows(mechanism, records, wishes, None, drives=False)
+    values = np.array(rows.values)
+    wished = rows.owners[len(values) - count :]
+    return rows, values[: len(values) - count], values[len(values) - count :], np.array([float(weights.get(name, 1.0)) for name in wished])
+
+
+def _merit(g: np.ndarray, e: np.ndarray, w: np.ndarray, penalty: float) -> float:
+    return float(0.5 * np.sum(w * e * e) + penalty * np.sum(np.maximum(np.abs(g) - CLOSED, 0.0)))
+
+
+def _wish_count(wishes: Mapping[str, np.ndarray]) -> int:
+    return sum(int(np.count_nonzero(~np.isnan(wish))) for wish in wishes.values())

@@ -4,11 +4,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import scipy.sparse as sparse
 from numpy.typing import ArrayLike
+from scipy.sparse.linalg import splu
 
 from dalembert.errors import ModelError
 from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.formulations.maximal.redundancy import row_matrix
+from dalembert.formulations.maximal.redundancy import row_set
+
+#: added to the diagonal of G^T W^-1 G, relative to its largest entry: freedoms make it singular; refinement removes the effect
+SHIFT = 1e-13
 
 
 def row_weights(engine: MaximalEngine, weights: Mapping[str, ArrayLike] | None, drive_weight: float) -> np.ndarray:
@@ -34,14 +39,20 @@ def row_weights(engine: MaximalEngine, weights: Mapping[str, ArrayLike] | None, 
 def least_norm(engine: MaximalEngine, row_force: np.ndarray, coupling_force: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Row forces (joints, 6) and coupling forces with the same effect on every body, least in the weighted norm.
 
-    The engine is at the pose; compliant rows keep their forces.
+    W^-1 G u with G^T W^-1 G u = G^T (the forces given). The engine is at the pose; compliant rows keep their forces.
     """
-    G, _ = row_matrix(engine)
-    locks = engine.records.joints["locks"]
-    held = np.arange(6) < locks[:, None]
-    current = np.concatenate([row_force[held], coupling_force])
-    scaled = G / np.sqrt(weights)[:, None]
-    best = np.linalg.lstsq(scaled.T, G.T @ current, rcond=1e-10)[0] / np.sqrt(weights)
+    G = row_set(engine).matrix
+    held = np.arange(6) < engine.records.joints["locks"][:, None]
+    wanted = G.T @ np.concatenate([row_force[held], coupling_force])
+    normal = G.T @ sparse.diags(1.0 / weights) @ G
+    shift = SHIFT * normal.diagonal().max(initial=1e-300)
+    system = splu(sparse.csc_matrix(normal + shift * sparse.identity(len(wanted))))
+    best, left = np.zeros(len(weights)), wanted
+    for _ in range(20):
+        best += (G @ system.solve(left)) / weights
+        before, left = np.abs(left).max(initial=0.0), wanted - G.T @ best
+        if not np.abs(left).max(initial=0.0) < 0.5 * before:
+            break
     result = row_force.copy()
     count = int(held.sum())
     result[held] = best[:count]

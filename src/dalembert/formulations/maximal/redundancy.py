@@ -6,12 +6,16 @@ choosing a solver: mobility, redundancy, overactuation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sparse
 from scipy.linalg import qr
 
 from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.kernel import kernel
+from dalembert.mechanism.topology import spanning_tree, tree_order
 
 RANK_TOLERANCE = 1e-9
 
@@ -41,58 +45,118 @@ class Redundancy:
         return self.freedom == 0
 
 
-def row_matrix(engine: MaximalEngine, driven: bool | None = None) -> tuple[np.ndarray, list[tuple[str, int]]]:
-    """Gradients (rows, 6 n) of all constraint rows at the engine's pose, and the (element, row) each belongs to.
+class RowSet(NamedTuple):
+    """Gradients of all constraint rows at a pose: joints' rows in their order, then couplings."""
 
-    ``driven``: only rows of position drives (True), only the others (False), or all.
-    """
+    matrix: Any  # sparse (rows, 6 n)
+    owners: list[tuple[str, int]]  # element and number of the row in it
+    joint: np.ndarray  # index of the row's joint, -1 for a coupling
+    driven: np.ndarray  # bool: the row of a position drive
+
+
+def row_set(engine: MaximalEngine) -> RowSet:
+    """The rows at the engine's pose."""
     engine.refresh()
-    world = engine.sizes[0]
-    rows, owners = [], []
-    for element, joint in zip(engine.mechanism.joints, engine.records.joints):
-        for k in range(int(joint["locks"])):
-            if driven is None or driven == (joint["row_direction"][k] >= 0):
-                row = np.zeros((world, 6))
-                for end, G in (("parent", "Gp"), ("child", "Gc")):
-                    if joint[end] != world:
-                        row[joint[end]] += joint[G][k]
-                rows.append(row.ravel())
-                owners.append((element.name, k))
-    if driven is not True:
-        for element, coupling in zip(engine.mechanism.couplings, engine.records.couplings):
-            row = np.zeros((world, 6))
-            for slot in range(int(coupling["bodies"])):
-                row[coupling["body"][slot]] += coupling["G"][slot]
-            rows.append(row.ravel())
-            owners.append((element.name, 0))
-    return np.array(rows).reshape(-1, 6 * world), owners
-
-
-def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
-    """Rank decisions at the engine's pose: passive rows first, then the drives among what is left."""
-    passive, owners = row_matrix(engine, driven=False)
-    drives, drive_owners = row_matrix(engine, driven=True)
-    rank, order, gap, basis = _pivots(passive)
-    left = drives - (drives @ basis) @ basis.T
-    left -= (left @ basis) @ basis.T
-    scale = np.linalg.norm(drives, axis=1, keepdims=True)
-    drive_rank, drive_order, drive_gap, _ = _pivots(left, scale)
-    return Redundancy(
-        rows=len(passive), rank=rank, driven_rows=len(drives), driven_rank=drive_rank,
-        freedom=6 * engine.sizes[0] - rank - drive_rank,
-        redundant=tuple(owners[i] for i in sorted(order[rank:])),
-        redundant_drives=tuple(drive_owners[i] for i in sorted(drive_order[drive_rank:])), gap=min(gap, drive_gap),
+    joints, couplings, world = engine.records.joints, engine.records.couplings, engine.sizes[0]
+    joint, k = np.nonzero(np.arange(6) < joints["locks"][:, None])
+    coupling, slot = np.nonzero(np.arange(4) < couplings["bodies"][:, None])
+    row = np.concatenate([np.arange(len(joint)), np.arange(len(joint)), len(joint) + coupling])
+    body = np.concatenate([joints["parent"][joint], joints["child"][joint], couplings["body"][coupling, slot]])
+    gradient = np.concatenate([joints["Gp"][joint, k], joints["Gc"][joint, k], couplings["G"][coupling, slot]])
+    held = body != world
+    columns = (6 * body[held, None] + np.arange(6)).ravel()
+    entries = gradient[held].ravel(), (np.repeat(row[held], 6), columns)
+    names = [element.name for element in engine.mechanism.joints]
+    return RowSet(
+        matrix=sparse.csr_matrix(entries, shape=(len(joint) + len(couplings), 6 * world)),
+        owners=[(names[i], int(n)) for i, n in zip(joint, k)] + [(element.name, 0) for element in engine.mechanism.couplings],
+        joint=np.concatenate([joint, np.full(len(couplings), -1)]),
+        driven=np.concatenate([joints["row_direction"][joint, k] >= 0, np.zeros(len(couplings), dtype=bool)]),
     )
 
 
-def _pivots(rows: np.ndarray, scale: np.ndarray | None = None) -> tuple[int, np.ndarray, float, np.ndarray]:
-    """Rank, order of the rows (independent ones first), gap of the decision, orthonormal basis of their span."""
-    if len(rows) == 0:
-        return 0, np.zeros(0, dtype=int), np.inf, np.zeros((rows.shape[1], 0))
-    scale = np.linalg.norm(rows, axis=1, keepdims=True) if scale is None else scale
-    factors: Any = qr((rows / scale).T, mode="economic", pivoting=True, check_finite=False)
-    Q, R, order = factors
-    pivots = np.abs(np.diag(R))
-    rank = int(np.sum(pivots > RANK_TOLERANCE * max(pivots[0], 1.0)))
-    gap = np.inf if rank == len(pivots) or rank == 0 else float(pivots[rank - 1] / max(pivots[rank], 1e-300))
-    return rank, np.asarray(order), gap, Q[:, :rank]
+def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
+    """Rank decisions at the engine's pose: passive rows first, then the drives among what is left.
+
+    The rows of a spanning tree are independent. The others count by their part along the velocities that the tree
+    leaves: there are few of these, as many as its joints have freedoms.
+    """
+    rows = row_set(engine)
+    tree, motions = _tree_motions(engine, rows)
+    closing, drives = np.flatnonzero(~(tree | rows.driven)), np.flatnonzero(rows.driven)
+    others = rows.matrix[np.concatenate([closing, drives])]
+    parts = (others @ motions) / np.sqrt(np.asarray(others.multiply(others).sum(axis=1)).reshape(-1, 1))
+    order, gaps, ranks = np.arange(len(parts)), [np.inf], []
+    for first, last in ((0, len(closing)), (len(closing), len(parts))):
+        pivots = np.zeros(last - first + 1)
+        ranks.append(independent_rows(parts, order, first, last, pivots, RANK_TOLERANCE))
+        if 0 < ranks[-1] < last - first:
+            gaps.append(pivots[ranks[-1] - 1] / max(pivots[ranks[-1]], 1e-300))
+    names = [rows.owners[i] for i in np.concatenate([closing, drives])]
+    return Redundancy(
+        rows=int(np.count_nonzero(~rows.driven)), rank=int(np.count_nonzero(tree)) + ranks[0],
+        driven_rows=len(drives), driven_rank=ranks[1], freedom=motions.shape[1] - sum(ranks),
+        redundant=tuple(names[i] for i in sorted(order[ranks[0] : len(closing)])),
+        redundant_drives=tuple(names[i] for i in sorted(order[len(closing) + ranks[1] :])), gap=float(min(gaps)),
+    )
+
+
+def _tree_motions(engine: MaximalEngine, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are independent in a spanning tree, and a basis (6 n, f) of unit vectors of the velocities that they leave.
+
+    From body to body, G_here u_here + G_there u_there = 0 gives u_there but for what the joint leaves free.
+    """
+    mechanism, world = engine.mechanism, engine.sizes[0]
+    order = tree_order(mechanism, spanning_tree(mechanism))
+    reached = {there for _, _, there in order}
+    independent = np.zeros(len(rows.owners), dtype=bool)
+    velocity = {-1: np.zeros((6, 0))}
+    count = 0
+    for body in (b for b in range(world) if b not in reached):
+        velocity[body] = np.hstack([np.zeros((6, count)), np.eye(6)])
+        count += 6
+    for joint, here, there in order:
+        own = np.flatnonzero((rows.joint == joint) & ~rows.driven)
+        G = rows.matrix[own].toarray().reshape(len(own), world, 6)
+        factors: Any = qr(G[:, there].T, pivoting=True)
+        rank = int(np.count_nonzero(np.abs(np.diag(factors[1])) > RANK_TOLERANCE))
+        own, G = own[factors[2][:rank]], G[factors[2][:rank]]
+        independent[own] = True
+        free, known = factors[0][:, rank:], velocity[here]
+        follow = -np.linalg.pinv(G[:, there]) @ (G[:, here] @ known) if here >= 0 else np.zeros((6, known.shape[1]))
+        velocity[there] = np.hstack([follow, np.zeros((6, count - known.shape[1])), free])
+        count += free.shape[1]
+    motions = np.vstack([np.hstack([velocity[b], np.zeros((6, count - velocity[b].shape[1]))]) for b in range(world)])
+    return independent, motions / np.linalg.norm(motions, axis=0)
+
+
+@kernel
+def independent_rows(A, order, first, last, pivots, tolerance):
+    """Gram-Schmidt with row pivoting among the rows ``first`` to ``last`` of A; those after ``last`` are freed of them too.
+
+    Changes A and the order of its rows; ``pivots``: what was left of each row chosen, and of the largest one not chosen.
+    Returns the rank.
+    """
+    for step in range(last - first + 1):
+        size, pick = 0.0, -1
+        for i in range(first + step, last):
+            square = 0.0
+            for c in range(A.shape[1]):
+                square += A[i, c] * A[i, c]
+            if square > size:
+                size, pick = square, i
+        pivots[step] = sqrt(size)
+        if pick < 0 or not pivots[step] > tolerance:
+            return step
+        here = first + step
+        order[here], order[pick] = order[pick], order[here]
+        for c in range(A.shape[1]):
+            A[here, c], A[pick, c] = A[pick, c], A[here, c]
+            A[here, c] /= pivots[step]
+        for i in range(here + 1, A.shape[0]):
+            along = 0.0
+            for c in range(A.shape[1]):
+                along += A[i, c] * A[here, c]
+            for c in range(A.shape[1]):
+                A[i, c] -= along * A[here, c]
+    return last - first

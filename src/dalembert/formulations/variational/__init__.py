@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations import variational_step
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.variational_step import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST, run_steps
+from dalembert.formulations.variational import step
+from dalembert.formulations.variational.equations import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST
+from dalembert.formulations.variational.step import run_steps
 from dalembert.kernel import announce_compilation
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -52,7 +53,7 @@ class Variational:
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
-            from dalembert.formulations.contact_engine import ContactEngine
+            from dalembert.formulations.contact.engine import ContactEngine
 
             return ContactEngine(mechanism, self)
         return VariationalEngine(mechanism, self)
@@ -66,7 +67,7 @@ class VariationalEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by the variational integrator."""
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
-        announce_compilation(variational_step.__file__)
+        announce_compilation(step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
 

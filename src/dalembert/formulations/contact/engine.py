@@ -12,13 +12,13 @@ from dalembert.contact.narrow import find_features
 from dalembert.contact.records import ENTRY, Scene, Tape
 from dalembert.contact.shapes import PairList
 from dalembert.errors import OverlapError, StepFailure
-from dalembert.formulations.contact_step import LOG_FULL, LOST, run_contact_steps
+from dalembert.formulations.contact.step import LOG_FULL, LOST, run_contact_steps
 from dalembert.formulations.maximal.assembly import close_loops
 from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.system import build_system
 from dalembert.formulations.variational import Variational, VariationalEngine
-from dalembert.formulations.variational_step import SOLVED
+from dalembert.formulations.variational.equations import SOLVED
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
 

@@ -1,0 +1,1 @@
+"""Contacts, limits and dry friction in the variational formulation."""
