@@ -1,36 +1,54 @@
 """The ``dalembert`` command: run, view, info, compare, convert, zoo.
 
-Exit codes: 0 done, 1 the simulation or a check failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is
-missing, 130 interrupted. Errors are one line on stderr; ``--debug`` shows the traceback.
+Exit codes: 0 done, 1 the simulation failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is missing,
+130 interrupted. Errors are one line on stderr; ``--debug`` shows the traceback.
 """
 from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 
 DONE, FAILED, USAGE, REFUSED, MISSING, INTERRUPTED = 0, 1, 2, 3, 4, 130
+#: endings of what can be written, and the module that each needs
+TRAJECTORIES = {".h5": "h5py", ".hdf5": "h5py", ".csv": None, ".npz": None}
+FILMS = {".mp4": "imageio", ".gif": "imageio"}
+PAGES = {".html": None, ".htm": None}
+PICTURES = {".png": None}
+MODELS = {".toml": "tomli_w", ".json": "msgspec", ".urdf": None}
+EXTRAS = {"h5py": "files", "imageio": "video", "tomli_w": "model", "msgspec": "model", "matplotlib": "plot"}
+#: bytes of a recording that a run may need
+ROOM = 16e9
+
+
+class UsageError(DalembertError):
+    """The words of the command do not go together."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        return options.action(options)
+        with warnings.catch_warnings():
+            if not options.debug:
+                warnings.simplefilter("ignore")  # of libraries, to people who did not call them
+            return options.action(options)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # of a reader that has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
         if options.debug:
@@ -39,80 +57,134 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"dalembert: {type(error).__name__}: {_line(error)} (--debug shows where)", file=sys.stderr)
             return FAILED
         print(f"dalembert: {_line(error)}", file=sys.stderr)
-        if isinstance(error, MissingExtraError):
-            return MISSING
-        return REFUSED if isinstance(error, ModelError | OSError) else FAILED
+        codes = ((UsageError, USAGE), (MissingExtraError, MISSING), (ModelError, REFUSED), (OSError, REFUSED))
+        return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
 
 
 def _line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return " ".join(str(error).split())
 
 
-def _parser() -> argparse.ArgumentParser:
-    import dalembert
+# ---- the words of the command line
 
-    common = argparse.ArgumentParser(add_help=False)
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not (np.isfinite(number) and number > 0.0):
+        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    return number
+
+
+def _place(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
+
+
+def _target(kinds: Iterable[str]) -> Callable[[str], Path]:
+    """A file that can be written: its ending, its folder."""
+    def read(text: str) -> Path:
+        path = Path(text)
+        if path.suffix.lower() not in kinds:
+            raise argparse.ArgumentTypeError(f"cannot write {text!r}: choose an ending from {', '.join(kinds)}")
+        if not path.resolve().parent.is_dir():
+            raise argparse.ArgumentTypeError(f"cannot write {text!r}: there is no folder {path.resolve().parent}")
+        if path.is_dir():
+            raise argparse.ArgumentTypeError(f"cannot write {text!r}: it is a folder")
+        return path
+    return read
+
+
+def _plot(text: str) -> tuple[str, Path]:
+    """[KIND=]FILE."""
+    kind, equals, name = text.partition("=")
+    return (kind, Path(name)) if equals else ("energy", Path(text))
+
+
+def _setting(text: str) -> tuple[str, list[float]]:
+    """JOINT=VALUE[,VALUE...]."""
+    name, equals, value = text.rpartition("=")
+    try:
+        numbers = [float(v) for v in value.split(",")]
+    except ValueError:
+        numbers = []
+    if not equals or not name or not numbers or not np.isfinite(numbers).all():
+        raise argparse.ArgumentTypeError(f"takes JOINT=VALUE with numbers (m or rad, several separated by commas), got {text!r}")
+    return name, numbers
+
+
+def _parser() -> Parser:
+    import dalembert
+    from dalembert.comparison import METHODS
+
+    common = Parser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of errors")
-    loading = argparse.ArgumentParser(add_help=False)
+    loading = Parser(add_help=False)
     loading.add_argument("model", metavar="MODEL", help="a .urdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
     loading.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
     loading.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
     loading.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
-    loading.add_argument("--root", type=Path, help="folder that meshes and included files may come from")
-    starting = argparse.ArgumentParser(add_help=False)
-    starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
+    loading.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
+    starting = Parser(add_help=False)
+    starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
+    stepping = Parser(add_help=False)
+    stepping.add_argument("--formulation", choices=("variational", "implicit"), default="variational", help="(default: %(default)s)")
+    stepping.add_argument("--method", choices=METHODS, help="of the implicit formulation (default: bdf2)")
 
-    parser = argparse.ArgumentParser(prog="dalembert", description="Exact multibody dynamics.", parents=[common])
+    parser = Parser(prog="dalembert", description="Exact multibody dynamics.", parents=[common])
     parser.add_argument("--version", action="version", version=f"dalembert {dalembert.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
-    run = commands.add_parser("run", parents=[common, loading, starting], help="simulate a model")
-    run.add_argument("--formulation", default="variational", help=f"one of: {', '.join(formulations())} (default: variational)")
-    run.add_argument("--dt", type=float, default=0.002, help="step in s (default: %(default)s)")
-    run.add_argument("--duration", type=float, default=5.0, help="length in s (default: %(default)s)")
-    run.add_argument("--out", type=Path, help="write the trajectory: .h5, .csv or .npz")
-    run.add_argument("--html", type=Path, help="write a page that shows the run")
-    run.add_argument("--plot", type=Path, help="write a plot of the energy")
-    run.add_argument("--video", type=Path, help="write a film: .mp4 or .gif")
-    run.set_defaults(action=_run)
+    def command(name: str, action: Callable[[argparse.Namespace], int], parents: list[Parser], text: str) -> Parser:
+        added = commands.add_parser(name, parents=[common, *parents], help=text, description=f"{text[0].upper()}{text[1:]}.")
+        added.set_defaults(action=action)
+        return added
 
-    view = commands.add_parser("view", parents=[common], help="show a trajectory or a model in the browser")
-    view.add_argument("file", metavar="FILE", help="a trajectory (.h5), or a model to simulate while looking at it")
-    view.add_argument("--port", type=int, default=8080)
-    view.add_argument("--dt", type=float, default=0.005, help="step in s, for a model (default: %(default)s)")
-    view.add_argument("--base", choices=("fixed", "free"))
-    view.set_defaults(action=_view)
+    run = command("run", _run, [loading, starting, stepping], "simulate a model")
+    run.add_argument("--dt", type=_positive, default=0.002, help="step in s (default: %(default)s)")
+    run.add_argument("--duration", type=_positive, default=5.0, help="length in s (default: %(default)s)")
+    run.add_argument("--out", type=_target(TRAJECTORIES), metavar="FILE", help="write the trajectory: .h5, .csv or .npz")
+    run.add_argument("--html", type=_target(PAGES), metavar="FILE", help="write a page that shows the run")
+    run.add_argument("--plot", type=_plot, action="append", default=[], metavar="[KIND=]FILE", help="write a plot, of the energy or another kind: coordinates, velocities, forces, violation, phase, gaps")
+    run.add_argument("--video", type=_target(FILMS), metavar="FILE", help="write a film: .mp4 or .gif")
 
-    info = commands.add_parser("info", parents=[common, loading], help="what a model consists of")
-    info.set_defaults(action=_info)
+    view = command("view", _view, [loading, starting, stepping], "show a trajectory or a model in the browser")
+    view.add_argument("--dt", type=_positive, default=0.005, help="step in s, for a model (default: %(default)s)")
+    view.add_argument("--hold", action="store_true", help="let sliders place the joints that take a force")
+    view.add_argument("--port", type=int, default=8080, help="(default: %(default)s)")
+    view.add_argument("--no-browser", action="store_true", help="only say where the page is")
 
-    compare = commands.add_parser("compare", parents=[common, loading, starting], help="formulations side by side as dt shrinks")
-    compare.add_argument("--dt", type=float, default=0.004, help="the largest step in s (default: %(default)s)")
-    compare.add_argument("--duration", type=float, default=0.5, help="length in s (default: %(default)s)")
-    compare.add_argument("--halvings", type=int, default=3, help="how often dt is halved (default: %(default)s)")
-    compare.add_argument("--plot", type=Path, help="write a plot of the differences")
-    compare.set_defaults(action=_compare)
+    command("info", _info, [loading], "what a model consists of")
 
-    convert = commands.add_parser("convert", parents=[common, loading], help="a model to .toml, .json or .urdf; a trajectory (.h5) to .csv, .npz or .html")
-    convert.add_argument("target", metavar="OUT", type=Path)
+    compare = command("compare", _compare, [loading, starting], "formulations side by side as dt shrinks")
+    compare.add_argument("--dt", type=_positive, default=0.004, help="the largest step in s (default: %(default)s)")
+    compare.add_argument("--duration", type=_positive, default=0.5, help="length in s (default: %(default)s)")
+    compare.add_argument("--halvings", type=int, choices=range(1, 11), default=3, metavar="1-10", help="how often dt is halved (default: %(default)s)")
+    compare.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the differences")
+
+    convert = command("convert", _convert, [loading], "a model to .toml, .json or .urdf; a trajectory (.h5) to .csv, .npz, .html, .mp4, .gif or .png")
+    convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *FILMS, *PICTURES]))
     convert.add_argument("--lossy", action="store_true", help="leave out what a URDF file cannot hold")
-    convert.set_defaults(action=_convert)
 
-    zoo = commands.add_parser("zoo", parents=[common], help="list the ready mechanisms, or describe one")
+    zoo = command("zoo", _zoo, [], "list the ready mechanisms, or describe one")
     zoo.add_argument("name", nargs="?", help="a mechanism of the zoo")
-    zoo.set_defaults(action=_zoo)
     return parser
 
 
 # ---- what several commands need
-
-
-def formulations() -> dict[str, Any]:
-    """The formulations that this version has, by lower-case name."""
-    import dalembert as da
-
-    names = ("Variational", "Implicit", "Reduced")
-    return {name.lower(): getattr(da, name) for name in names if hasattr(da, name)}
 
 
 def mechanisms() -> dict[str, Callable[..., Any]]:
@@ -126,190 +198,225 @@ def mechanisms() -> dict[str, Callable[..., Any]]:
 def _load(options: argparse.Namespace) -> Any:
     import dalembert as da
 
-    if not Path(options.model).suffix and options.model in mechanisms():
+    path = Path(options.model)
+    if options.model in mechanisms() and not path.exists():
         return mechanisms()[options.model]()
-    if not Path(options.model).suffix and not Path(options.model).exists():
+    if not path.suffix and not path.exists():
         raise ModelError(f"there is no file {options.model!r}, and no mechanism of that name in the zoo (see: dalembert zoo)")
-    mechanism = da.load(options.model, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root)
+    if path.is_dir():
+        raise ModelError(f"{options.model!r} is a folder; name the model file in it")
+    if is_trajectory(path):
+        raise ModelError(f"{options.model!r} is a trajectory, not a model; dalembert view and dalembert convert take it")
+    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root)
     if mechanism.report and options.command != "info":
         print(f"{len(mechanism.report)} things of the file are not simulated; dalembert info {options.model} lists them", file=sys.stderr)
     return mechanism
 
 
-def _start(simulation: Any, joints: list[str]) -> None:
-    for wish in joints:
-        name, equals, value = wish.rpartition("=")
-        try:
-            numbers = [float(v) for v in value.split(",")]
-        except ValueError:
-            numbers = []
-        if not equals or not numbers:
-            raise ModelError(f"--set takes JOINT=VALUE with numbers, got {wish!r}")
+def is_trajectory(path: Path) -> bool:
+    """True for files that ``Trajectory.load`` reads."""
+    return path.suffix.lower() in (".h5", ".hdf5")
+
+
+def _start(mechanism: Any, formulation: Any, joints: list[tuple[str, list[float]]]) -> Any:
+    """A simulation with joints where they were asked to be."""
+    import dalembert as da
+
+    simulation = da.Simulation(mechanism, formulation)
+    for name, numbers in joints:
         simulation.set_joint(name, numbers if len(numbers) > 1 else numbers[0])
+    return simulation
 
 
-def _check_targets(*paths: Path | None) -> None:
-    """Say before a long run that its results would have no place."""
+def _formulation(options: argparse.Namespace) -> Any:
+    import dalembert as da
+
+    if options.formulation == "implicit":
+        return da.Implicit(dt=options.dt, method=options.method or "bdf2")
+    if options.method is not None:
+        raise UsageError("--method belongs to --formulation implicit")
+    return da.Variational(dt=options.dt)
+
+
+def _check_extras(*paths: Path | None) -> None:
+    """Say before a long run that its results cannot be written."""
+    from importlib.util import find_spec
+
+    endings = {**TRAJECTORIES, **FILMS, **MODELS}
     for path in paths:
-        if path is not None and not path.resolve().parent.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: there is no folder {path.resolve().parent}")
+        module = None if path is None else endings.get(path.suffix.lower())
+        if module is not None and find_spec(module) is None:
+            raise MissingExtraError(f"writing {path} needs {module}: pip install dalembert[{EXTRAS[module]}]")
 
 
 # ---- the commands
 
 
 def _run(options: argparse.Namespace) -> int:
-    import dalembert as da
+    from dalembert.view.plots import PLOTS, new_figure
 
-    chosen = formulations().get(options.formulation.lower())
-    if chosen is None:
-        raise ModelError(f"there is no formulation {options.formulation!r}; choose from: {', '.join(formulations())}")
-    _check_targets(options.out, options.html, options.plot, options.video)
+    _check_extras(options.out, options.video)
+    for kind, path in options.plot:
+        if kind not in PLOTS:
+            raise UsageError(f"--plot cannot draw {kind!r}; choose from: {', '.join(PLOTS)}")
+        _folder(path)
+        new_figure(path)
     mechanism = _load(options)
+    if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
+        raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
+    steps = round(options.duration / options.dt)
+    if steps * 8.0 * (20 * len(mechanism.bodies) + 30 * len(mechanism.joints)) > ROOM:
+        raise ModelError(f"{steps:,} steps of {mechanism.name!r} would not fit into memory: choose a larger --dt or a shorter --duration")
+    simulation = _start(mechanism, _formulation(options), options.joints)
     tick = perf_counter()
-    simulation = da.Simulation(mechanism, chosen(dt=options.dt))
-    _start(simulation, options.joints)
     trajectory = simulation.run(options.duration)
-    spent = perf_counter() - tick
-    energy = trajectory.energy().total
-    print(f"{mechanism.name}: {len(trajectory) - 1} steps to t = {trajectory.time[-1]:.6g} s in {spent:.2f} s")
-    print(f"largest constraint violation  {trajectory.constraint_violation().max():.2e} m or rad")
-    print(f"energy                        {energy[0]:.6g} J at the start, {energy[-1]:.6g} J at the end")
+    _summary(trajectory, perf_counter() - tick)
     for path, write in (
-        (options.out, trajectory.save), (options.html, trajectory.to_html),
-        (options.plot, lambda p: trajectory.plot("energy", path=p)), (options.video, trajectory.to_video),
+        (options.out, trajectory.save), (options.html, trajectory.to_html), (options.video, trajectory.to_video),
+        *((path, lambda p, kind=kind: trajectory.plot(kind, path=p)) for kind, path in options.plot),
     ):
         if path is not None:
             write(path)
             print(f"wrote {path}")
-    stopped = trajectory.time[-1] < options.duration - 0.5 * options.dt
-    return INTERRUPTED if stopped else DONE
+    return INTERRUPTED if len(trajectory) <= steps else DONE
+
+
+def _summary(trajectory: Any, seconds: float) -> None:
+    energy, split = trajectory.energy().total, int((trajectory.substeps > 1).sum())
+    length, steps = trajectory.time[-1] - trajectory.time[0], len(trajectory) - 1
+    lines = {
+        "steps": f"{steps} to t = {trajectory.time[-1]:.6g} s, in {seconds:.2f} s ({length / seconds:.3g} times real time, compiling included)",
+        "largest violation": f"{trajectory.constraint_violation().max():.2e} m or rad",
+        "energy": f"{energy[0]:.6g} J at the start, {energy[-1]:.6g} J at the end",
+    }
+    if split:
+        lines["split steps"] = f"{split}: a smaller --dt would be more exact"
+    if trajectory.touching:
+        lines["least gap"] = f"{trajectory.contacts().least_gap().min():.2e} m"
+    print(f"{trajectory.mechanism}, {trajectory.formulation}")
+    for name, text in lines.items():
+        print(f"  {name:20}{text}")
+
+
+def _folder(path: Path) -> None:
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.resolve().parent}")
 
 
 def _view(options: argparse.Namespace) -> int:
     import dalembert as da
 
-    if Path(options.file).suffix.lower() in (".h5", ".hdf5"):
-        da.Trajectory.load(options.file).view(port=options.port)
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"--port must lie between 0 and 65535, got {options.port}")
+    display = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    where = dict(port=options.port, browser=display and not options.no_browser)
+    if is_trajectory(Path(options.model)):
+        da.Trajectory.load(options.model).view(**where)
         return DONE
-    known = mechanisms()
-    mechanism = known[options.file]() if options.file in known else da.load(options.file, base=options.base)
-    da.Simulation(mechanism, da.Variational(dt=options.dt)).view(port=options.port)
+    mechanism = _load(options)
+    ranges = hold(mechanism) if options.hold else {}
+    _start(mechanism, _formulation(options), options.joints).view(**where, ranges=ranges)
     return DONE
 
 
-def _info(options: argparse.Namespace) -> int:
-    from dalembert.mechanism.topology import loop_count
+def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
+    """Let joints that take a force follow a target instead; returns the ranges of those with limits (m or rad)."""
+    geared = {coupling.first.name for coupling in mechanism.couplings}
+    ranges = {}
+    for joint in list(mechanism.joints):
+        if joint.type.freedom == 1 and joint.type.drive == ("force",) and joint.name not in geared:
+            held = replace(joint, type=replace(joint.type, drive="position", limits=None, friction=0.0))
+            mechanism.joints[joint.index] = mechanism._names[joint.name] = held
+            if np.isfinite(joint.type.limits[0]).all():
+                ranges[joint.name] = joint.type.limits[0]
+    return ranges
 
+
+def _info(options: argparse.Namespace) -> int:
     mechanism = _load(options)
-    rows, rank = _rows(mechanism)
-    coordinates = 6 * len(mechanism.bodies)
-    driven = [j.name for j in mechanism.joints if any(d is not None for d in j.type.drive)]
-    print(f"{mechanism.name}")
-    for name, value in (
-        ("bodies", len(mechanism.bodies)), ("joints", len(mechanism.joints)), ("gears", len(mechanism.couplings)),
-        ("mass", f"{mechanism.mass:.6g} kg"), ("degrees of freedom", coordinates - rank), ("loops", loop_count(mechanism)),
-        ("constraint rows", rows), ("redundant rows", rows - rank), ("driven joints", len(driven)), ("actuators", len(mechanism.actuators)),
-    ):
+    notes = list(mechanism.report)
+    counts = {"bodies": len(mechanism.bodies), "joints": len(mechanism.joints), "gears": len(mechanism.couplings), "mass": f"{mechanism.mass:.6g} kg", **_rows(mechanism, notes)}
+    counts |= {"actuators": len(mechanism.actuators)} if mechanism.actuators else {}
+    touching = sum(b.collide for b in mechanism.bodies), len(mechanism.contact_points), len(mechanism.grounds) + len(mechanism.obstacles) + len(mechanism.terrains)
+    counts |= {"contact": "{} bodies and {} points may touch, {} things stand around".format(*touching)} if mechanism.touches else {}
+    print(mechanism.name)
+    for name, value in counts.items():
         print(f"  {name:20}{value}")
+    width = max([len(e.name) for e in (*mechanism.bodies, *mechanism.joints)], default=0)
     print("bodies")
     for body in mechanism.bodies:
-        print(f"  {body.name:28} {body.mass:10.6g} kg   at {np.round(body.position, 4).tolist()}")
-    print("joints")
+        print(f"  {body.name:{width}}  {body.mass:10.6g} kg   at {np.round(body.position, 4).tolist()}")
+    if mechanism.joints:
+        print("joints")
     for joint in mechanism.joints:
-        print(f"  {joint.name:28} {type(joint.type).__name__:12} {joint.parent.name} -> {joint.child.name}")
-    if mechanism.report:
-        print(f"not simulated ({len(mechanism.report)})")
-        for line in mechanism.report:
+        drive = ", ".join(sorted({d for d in joint.type.drive if d}))
+        print(f"  {joint.name:{width}}  {type(joint.type).__name__:12} {joint.parent.name} -> {joint.child.name}" + (f" ({drive})" if drive else ""))
+    if notes:
+        print(f"warnings ({len(notes)})")
+        for line in notes:
             print(f"  {line}")
     return DONE
 
 
-def _rows(mechanism: Any) -> tuple[int, int]:
-    """Number and rank of the constraint rows at the reference pose (the start, where loops are closed)."""
+def _rows(mechanism: Any, notes: list[str]) -> dict[str, Any]:
+    """Freedom, loops and rows at the start, where loops are closed; adds to the notes what a user should know."""
     import dalembert as da
+    from dalembert.mechanism.topology import loop_count
 
-    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
-    engine.refresh()
-    count = len(mechanism.bodies)
-    rows = []
-    for joint in engine.records.joints:
-        for k in range(int(joint["locks"])):
-            row = np.zeros((count + 1, 6))
-            row[joint["parent"]] += joint["Gp"][k]
-            row[joint["child"]] += joint["Gc"][k]
-            rows.append(row[:count].ravel())
-    for coupling in engine.records.couplings:
-        row = np.zeros((count, 6))
-        for slot in range(int(coupling["bodies"])):
-            row[coupling["body"][slot]] += coupling["G"][slot]
-        rows.append(row.ravel())
-    if not rows:
-        return 0, 0
-    matrix = np.array(rows)
-    matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-300)
-    return len(rows), int(np.linalg.matrix_rank(matrix, tol=1e-7))
+    masses = [body.mass for body in mechanism.bodies]
+    if masses and max(masses) > 1e6 * min(masses):
+        notes.append(f"masses reach from {min(masses):.3g} to {max(masses):.3g} kg: the lightest bodies may need small steps")
+    tied = {body for joint in mechanism.joints for body in (joint.parent, joint.child)}
+    notes.extend(f"body {body.name!r} is joined to nothing" for body in mechanism.bodies if body not in tied and len(mechanism.bodies) > 1 and not mechanism.touches)
+    loops = loop_count(mechanism)
+    try:
+        found = da.Simulation(mechanism, da.Variational(dt=0.01)).redundancy()
+    except DalembertError as error:
+        notes.append(f"the start cannot be simulated: {_line(error)}")
+        return {"loops": loops}
+    free = 6 * len(mechanism.bodies) - found.rank
+    if found.driven_rows > found.driven_rank:
+        notes.append(f"overactuated: of {found.driven_rows} driven coordinates {found.driven_rank} are independent, so their targets must agree")
+    return {
+        "degrees of freedom": free, **({"  left by drives": found.freedom} if found.driven_rows else {}), "loops": loops,
+        "constraint rows": found.rows, "redundant rows": found.rows - found.rank,
+    }
 
 
 def _compare(options: argparse.Namespace) -> int:
-    import dalembert as da
+    from dalembert.comparison import compare
+    from dalembert.view.plots import new_figure
 
-    if not 1 <= options.halvings <= 10:
-        raise ModelError(f"--halvings must be between 1 and 10, got {options.halvings}")
-    _check_targets(options.plot)
-    steps = [options.dt / 2**k for k in range(options.halvings + 1)]
-    ends: dict[str, list[np.ndarray]] = {}
-    for name, formulation in formulations().items():
-        try:
-            ends[name] = []
-            for dt in steps:
-                simulation = da.Simulation(_load(options), formulation(dt=dt))
-                _start(simulation, options.joints)
-                ends[name].append(simulation.run(options.duration).position[-1])
-        except DalembertError as error:
-            print(f"{name}: cannot take this model: {_line(error)}", file=sys.stderr)
-            del ends[name]
-    if not ends:
-        return FAILED
-    reference_name = "variational" if "variational" in ends else next(iter(ends))
-    finest = ends[reference_name]
-    reference = finest[-1] + (finest[-1] - finest[-2]) / 3.0  # second order: what remains at dt = 0
-    print(f"largest difference of a position (m) at t = {options.duration:g} s from {reference_name} extrapolated to dt = 0")
-    print("dt / s".ljust(12) + "".join(name.rjust(16) for name in ends))
-    errors = {name: [float(np.abs(x - reference).max()) for x in values] for name, values in ends.items()}
-    for k, dt in enumerate(steps):
-        print(f"{dt:<12.3g}" + "".join(f"{errors[name][k]:16.3e}" for name in ends))
-    print("order".ljust(12) + "".join(f"{np.log2(errors[n][0] / max(errors[n][-2], 1e-300)) / max(len(steps) - 2, 1):16.2f}" for n in ends))
     if options.plot is not None:
-        _plot_differences(steps, errors, options.plot)
+        _folder(options.plot)
+        new_figure(options.plot)
+    mechanism = _load(options)
+    found = compare(lambda formulation: _start(mechanism, formulation, options.joints), options.dt, options.halvings, options.duration)
+    for reason, names in found.refusals.items():
+        print(f"{', '.join(names)}: {reason}", file=sys.stderr)
+    if not found.columns:
+        return FAILED
+    for line in found.lines():
+        print(line)
+    if options.plot is not None:
+        found.plot(mechanism.name, options.plot)
         print(f"wrote {options.plot}")
     return DONE
-
-
-def _plot_differences(steps: list[float], errors: dict[str, list[float]], path: Path) -> None:
-    from dalembert.view.plots import COLOURS, RESOLUTION, _check_ending, _figure, _finish, _legend
-
-    figure = _figure()
-    _check_ending(figure, path)
-    axis = figure.subplots()
-    for (name, values), colour in zip(errors.items(), COLOURS):
-        axis.loglog(steps, values, "o-", color=colour, label=name)
-    axis.set_xlabel("dt / s")
-    _finish(axis, "largest difference / m")
-    _legend(axis)
-    figure.savefig(path, dpi=RESOLUTION)
 
 
 def _convert(options: argparse.Namespace) -> int:
     import dalembert as da
 
     ending = options.target.suffix.lower()
-    if Path(options.model).suffix.lower() in (".h5", ".hdf5"):
+    _check_extras(options.target)
+    if is_trajectory(Path(options.model)):
+        if ending in MODELS:
+            raise ModelError(f"a trajectory cannot become {options.target}; choose from {', '.join([*TRAJECTORIES, *PAGES, *FILMS, *PICTURES])}")
         trajectory = da.Trajectory.load(options.model)
-        if ending not in (".csv", ".npz", ".html", ".mp4", ".gif", ".png"):
-            raise ModelError(f"a trajectory cannot become {options.target}; choose from .csv, .npz, .html, .mp4, .gif, .png")
-        write = {".html": trajectory.to_html, ".mp4": trajectory.to_video, ".gif": trajectory.to_video, ".png": trajectory.snapshot}.get(ending, trajectory.save)
+        write = next((w for kinds, w in ((PAGES, trajectory.to_html), (FILMS, trajectory.to_video), (PICTURES, trajectory.snapshot)) if ending in kinds), trajectory.save)
         write(options.target)
+    elif ending not in MODELS:
+        raise ModelError(f"a model cannot become {options.target}; choose from {', '.join(MODELS)} (dalembert run makes trajectories)")
     elif ending == ".urdf":
         from dalembert.io.urdf_export import save_urdf
 
@@ -325,12 +432,13 @@ def _zoo(options: argparse.Namespace) -> int:
     known = mechanisms()
     if options.name is None:
         for name, make in known.items():
-            print(f"{name:20} {(inspect.getdoc(make) or '').splitlines()[0]}")
+            print(f"{name:22} {(inspect.getdoc(make) or '').splitlines()[0]}")
         return DONE
     if options.name not in known:
         raise ModelError(f"the zoo has no {options.name!r}; it has: {', '.join(known)}")
     make = known[options.name]
-    print(f"{options.name}{inspect.signature(make)}\n\n{inspect.getdoc(make)}")
+    signature = str(inspect.signature(make)).replace("'", "")
+    print(f"{options.name}{signature}\n\n{inspect.getdoc(make)}")
     return DONE
 
 

@@ -72,6 +72,14 @@ class PartCompiler(KernelCompiler):
 class PartLibrary(JITCodeLibrary):
     """LLVM code of a function and of all that it calls, to be linked into a kernel."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Lightly, to have less to link: the kernel that the part ends in is optimised fully."""
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager(opt=1)
+                passes.run(function, builder)
+
     def _optimize_final_module(self) -> None:
         pass
 

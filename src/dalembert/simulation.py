@@ -20,6 +20,7 @@ from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.mechanism.topology import place, spanning_tree, tree_order
+from dalembert.progress import Progress
 from dalembert.reading import read_trajectory
 from dalembert.trajectory import Trajectory
 
@@ -289,11 +290,17 @@ class Simulation:
 
     # ---- running it
 
-    def view(self, *, port: int = 8080, block: bool = True) -> Any:
-        """Run in a browser, in real time: pull on bodies, move targets and forces by sliders. Returns the viewer when ``block`` is false."""
-        from dalembert.view.live import view_simulation
+    def view(
+        self, *, port: int = 8080, block: bool = True, browser: bool = False, ranges: Mapping[str, tuple[float, float]] | None = None,
+    ) -> Any:
+        """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open it there too.
 
-        return view_simulation(self, port=port, block=block)
+        ``ranges``: ends of the sliders of position-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
+        the viewer when ``block`` is false; its ``stop`` ends the page.
+        """
+        from dalembert.view.playground import view_simulation
+
+        return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {})
 
     def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
@@ -321,7 +328,7 @@ class Simulation:
         start_time = self.time
         done, size = 0, 1 if control is not None or tables.stepwise else steps
         chunk = min(size, 16)
-        bar = _Progress(steps, progress, self.mechanism.name)
+        bar = Progress(steps, self.mechanism.name, "steps", progress)
         try:
             while done < steps:
                 count = min(chunk, steps - done)
@@ -343,35 +350,9 @@ class Simulation:
         except KeyboardInterrupt:
             if not record:
                 raise
+            bar.close()
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
         short = Recording(*(array[: done + 1] for array in recording))
         return read_trajectory(self.mechanism, self.formulation, short, tables.recorded(done), start, start_time, engine.tape(done + 1))
-
-
-class _Progress:
-    """A progress bar on long runs in a terminal, with tqdm where it is installed."""
-
-    def __init__(self, total: int, wanted: bool | None, name: str) -> None:
-        self.total, self.name, self.begun, self.bar = total, name, clock.monotonic(), None
-        self.wanted = sys.stderr.isatty() if wanted is None else wanted
-        self.patience = 2.0 if wanted is None else 0.0
-
-    def update(self, done: int) -> None:
-        if not self.wanted:
-            return
-        if self.bar is None and clock.monotonic() - self.begun >= self.patience:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                self.wanted = False
-                return
-            self.bar = tqdm(total=self.total, desc=self.name, unit="step", file=sys.stderr)
-        if self.bar is not None:
-            self.bar.update(done - self.bar.n)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-

@@ -236,17 +236,20 @@ class Trajectory:
         return load_trajectory(Path(path))
 
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
-        """Plot "energy", "coordinates", "velocities", "forces" or "violation" over time, or the "phase" portrait; returns the Matplotlib figure.
+        """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
 
-        ``names``: joints to show (all by default); ``path``: also write the picture there.
+        Returns the Matplotlib figure. ``names``: joints to show (of gaps: bodies, grounds or pairs), all by default; ``path``:
+        also write the picture there.
         """
         from dalembert.view.plots import plot_trajectory
 
         return plot_trajectory(self, what, path=path, names=names)
 
-
     def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
-        """Write one page that shows the run and works without a network; returns its path."""
+        """Write one page that shows the run and works without a network; returns its path.
+
+        ``fps``: pictures per second, fewer in long runs and more in those that are too short to be seen at their own pace.
+        """
         from dalembert.view.page import write_page
 
         return write_page(self, Path(path), fps=fps)
@@ -254,23 +257,30 @@ class Trajectory:
     def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
         """Write a picture (.png) of one moment, the end by default. Needs no display.
 
-        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,).
+        ``view``: ``azimuth`` and ``elevation`` (degrees), ``distance`` (m), ``target`` (3,), ``follow`` (a body's name), and
+        ``show``: any of "frames", "axes", "forces", "contacts".
         """
         from dalembert.view.raster import write_snapshot
 
         return write_snapshot(self, Path(path), time=time, size=size, **view)
 
-    def to_video(self, path: str | Path, *, fps: int = 30, speed: float = 1.0, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
-        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``."""
+    def to_video(self, path: str | Path, *, fps: int = 30, speed: float | None = None, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
+        """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``.
+
+        ``speed``: 1 is real time, which is the rule, but slower for runs of less than two seconds.
+        """
         from dalembert.view.raster import write_video
 
         return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
 
-    def view(self, *, port: int = 8080, block: bool = True) -> Any:
-        """Show the run in a browser: play, scrub, follow, forces. Returns the server when ``block`` is false."""
+    def view(self, *, port: int = 8080, block: bool = True, browser: bool = False) -> Any:
+        """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open it there too.
+
+        Returns when Ctrl-C is pressed, or at once with the viewer when ``block`` is false; its ``stop`` ends the page.
+        """
         from dalembert.view.live import view_trajectory
 
-        return view_trajectory(self, port=port, block=block)
+        return view_trajectory(self, port=port, block=block, browser=browser)
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -122,7 +122,7 @@ def test_a_target_for_a_locked_direction(solver):
         sim.set_target("left foot cover mount", 0.1)
     with pytest.raises(da.ModelError, match="'left knee' is not position-driven; make it"):
         sim.set_target("left knee", 0.1)
-    with pytest.raises(da.ModelError, match="target of joint 'left knee drive'.*must be 1 finite"):
+    with pytest.raises(da.ModelError, match=r"target of joint 'left knee drive'.*must be 1 finite"):
         sim.set_target("left knee drive", (0.1, 0.2, 0.3))
 
 

@@ -6,7 +6,8 @@ import pytest
 from pairs import TYPES, moved, pair, with_laws
 
 import dalembert as da
-from dalembert.formulations import implicit_step as kernels
+from dalembert.formulations.implicit import stage as kernels
+from dalembert.formulations.implicit.step import aggregate, begin
 from dalembert.mechanism.rows import aim
 
 
@@ -59,8 +60,8 @@ def check(sim: da.Simulation) -> None:
     engine, gamma = sim._engine, 0.01
     for i in engine.records.driven:
         aim(engine.records.joints[i])
-    kernels.aggregate(engine.records, engine.stages, 1.0, 0.0)
-    kernels.begin(engine.stages, engine.impulse, engine.coupling_impulse)
+    aggregate(engine.records, engine.stages, 1.0, 0.0)
+    begin(engine.stages, engine.impulse, engine.coupling_impulse)
     system = engine.system
     outcome, *_ = kernels.solve_stage(
         engine.records, engine.stages, system.edges, system.blocks, system.structure.schedule, system.vector, engine.impulse,

@@ -5,7 +5,7 @@ from machines import two_motors
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.formulations.implicit import TABLEAUS, tableau
+from dalembert.formulations.implicit.tableaus import TABLEAUS, tableau
 
 
 def turn(time):

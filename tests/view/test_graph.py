@@ -21,6 +21,16 @@ def test_every_body_has_a_place_and_every_loop_a_line(make, loops, tmp_path):
     assert (tmp_path / "graph.png").stat().st_size > 5000
 
 
+def test_large_graphs_are_spread_by_their_distances():
+    mechanism = da.zoo.n_four_bar(30)
+    place, _ = layout(mechanism)
+    assert set(place) == set(range(-1, len(mechanism.bodies)))
+    apart = [np.hypot(*np.subtract(place[j.parent.index], place[j.child.index])) for j in mechanism.joints]
+    everything = [np.hypot(*np.subtract(place[a], place[b])) for a in place for b in place if a < b]
+    assert np.mean(apart) < 0.7 * np.mean(everything)
+    assert [t for t in mechanism.draw_graph().axes[0].texts if t.get_text()] == []
+
+
 def test_fill_in_is_counted():
     mechanism = da.zoo.four_bar_chain(8)
     figure = mechanism.draw_graph()

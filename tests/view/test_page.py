@@ -10,6 +10,7 @@ import pytest
 from browser import browser
 
 import dalembert as da
+from dalembert.view.arrows import Arrows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 from robots import find  # pyright: ignore[reportMissingImports]
@@ -58,6 +59,32 @@ def test_the_page_of_a_robot_plays_in_a_browser(robot_run, tmp_path):
     np.testing.assert_allclose(shown[:, :3], robot_run.position[knot], atol=1e-6)
 
 
+def test_contact_forces_in_the_page(tmp_path):
+    scene = da.Mechanism("box and ball")
+    scene.ground(friction=0.6)
+    scene.body("box", da.Box(size=(0.2, 0.2, 0.2), mass=1.0), position=(0, 0, 0.1), collide=True)
+    scene.body("ball", da.Sphere(radius=0.1, mass=1.0), position=(0, 0, 0.31), collide=True)
+    run = da.Simulation(scene, da.Variational(dt=0.01)).run(0.5)
+    with browser(tmp_path / "profile") as page:
+        page.open(run.to_html(tmp_path / "run.html").as_uri())
+        page.wait("!!window.dalembert")
+        page.evaluate("window.dalembert.pause(); window.dalembert.show(20)")  # a short run: every knot is a frame
+        assert page.evaluate("[+document.getElementById('time').max, +document.getElementById('speed').value]") == [50, 0.2]
+        assert page.evaluate("window.dalembert.arrows()") == 0
+        bare = page.picture()
+        page.evaluate("document.getElementById('contacts').click()")
+        assert page.evaluate("window.dalembert.arrows()") == len(Arrows(run, 1.0).contacts(20)) > 0
+        assert page.picture() != bare
+        assert "N" in page.evaluate("document.getElementById('scale').textContent")
+        assert page.evaluate("document.getElementById('forces').parentElement.hidden")  # there are no joints
+        page.evaluate("document.getElementById('names').click()")
+        assert page.evaluate("document.getElementById('labels').textContent") == "boxball"
+        page.evaluate("window.dalembert.show(3.5)")  # between frames, for slow motion
+        drop = np.array(page.evaluate("window.dalembert.bodies()")).reshape(2, 7)
+        np.testing.assert_allclose(drop[1, :3], run.position[3:5, 1].mean(axis=0), atol=1e-6)
+        assert page.errors == []
+
+
 def test_names_do_no_harm(tmp_path):
     mechanism = da.Mechanism("</script><script>window.broken = 1</script>")
     body = mechanism.body("<b>\"'&", da.Sphere(radius=0.1, mass=1.0))
@@ -99,6 +126,8 @@ def test_bad_wishes(short_run, tmp_path):
         short_run.snapshot(tmp_path / "run.png", size=(1, 100000))
     with pytest.raises(da.ModelError, match="distance"):
         short_run.snapshot(tmp_path / "run.png", distance=-1.0)
+    with pytest.raises(da.ModelError, match="frames, axes, forces, contacts"):
+        short_run.snapshot(tmp_path / "run.png", show="torques")
     with pytest.raises(da.ModelError, match=r"\.mp4 or \.gif"):
         short_run.to_video(tmp_path / "run.avi")
     with pytest.raises(da.ModelError, match="positive speed"):

@@ -11,12 +11,53 @@ import dalembert as da
 from dalembert.view.plots import LONGEST_LEGEND, PLOTS
 
 
+@pytest.fixture(scope="module")
+def boxes_run() -> da.Trajectory:
+    """A box of 1 kg falls on one of 2 kg that stands on the ground."""
+    scene = da.Mechanism("two boxes")
+    scene.ground(friction=0.6)
+    scene.body("lower", da.Box(size=(0.2, 0.2, 0.2), mass=2.0), position=(0, 0, 0.1), collide=True)
+    scene.body("upper", da.Box(size=(0.2, 0.2, 0.2), mass=1.0), position=(0, 0, 0.31), collide=True)
+    return da.Simulation(scene, da.Variational(dt=0.01)).run(0.5)
+
+
 @pytest.mark.parametrize("what", PLOTS)
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
-def test_a_picture_is_written(short_run, tmp_path, what, ending):
+def test_a_picture_is_written(short_run, boxes_run, tmp_path, what, ending):
     path = tmp_path / f"{what}.{ending}"
-    short_run.plot(what, path=str(path))
+    (boxes_run if what == "gaps" else short_run).plot(what, path=str(path))
     assert path.stat().st_size > 1000
+
+
+def test_gaps_and_normal_forces(boxes_run):
+    gap, force = boxes_run.plot("gaps").axes
+    assert (gap.get_ylabel(), gap.get_yscale(), force.get_ylabel(), force.get_xlabel()) == ("gap / m", "log", "normal force / N", "time / s")
+    names = [line.get_label() for line in force.lines]
+    assert set(names) == {"lower / ground", "lower / upper"}
+    carried = {name: line.get_ydata()[-2] for name, line in zip(names, force.lines)}
+    assert carried == pytest.approx({"lower / ground": 3 * 9.81, "lower / upper": 9.81}, rel=1e-4)
+    contacts = boxes_run.contacts()
+    least = np.fmin.reduce([line.get_ydata() for line in gap.lines])
+    near = np.isfinite(contacts.least_gap())
+    np.testing.assert_allclose(least[near], np.maximum(contacts.least_gap()[near], 1e-15))
+    only, _ = boxes_run.plot("gaps", names="upper").axes
+    assert [line.get_label() for line in only.lines] == ["lower / upper"]
+
+
+def test_gaps_that_are_not_there(short_run, boxes_run):
+    with pytest.raises(da.ModelError, match="nothing in it can touch"):
+        short_run.plot("gaps")
+    with pytest.raises(da.ModelError, match="near pairs were: lower / ground"):
+        boxes_run.plot("gaps", names=("ball",))
+    far = da.Simulation(da.zoo.box_drop(height=100.0), da.Variational(dt=0.01)).run(0.02)
+    with pytest.raises(da.ModelError, match="no gaps to plot"):
+        far.plot("gaps")
+
+
+def test_rounding_gets_no_scale_of_its_own():
+    run = da.Simulation(da.zoo.double_four_bar(), da.Variational(dt=0.01)).run(0.2)
+    _, torque = run.plot("forces").axes  # a plane linkage of hinges
+    assert torque.get_ylim()[1] == 1.0
 
 
 @pytest.mark.parametrize(("what", "units"), [
@@ -97,7 +138,7 @@ def test_long_legends_leave_room_for_the_panels(what, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"what": "speed"}, "energy, coordinates, forces, violation, velocities, phase"),
+    ({"what": "speed"}, "energy, coordinates, forces, violation, velocities, phase, gaps"),
     ({"what": "forces", "names": ("elbow",)}, "'elbow'; the joints of 'geared pendulum' are: motor, axle"),
     ({"what": "forces", "names": ()}, "the joints of 'geared pendulum' are"),
     ({"what": "energy", "names": ("motor",)}, "leave it out"),

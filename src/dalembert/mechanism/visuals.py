@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.mechanism.shapes import Box, Composite, Shape
+from dalembert.mechanism.shapes import Box, Composite, Cylinder, Shape, Sphere
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Body, Mechanism
@@ -46,7 +46,7 @@ class Visual:
 
 
 def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
-    """What to draw for a body: its visuals, or its shape, or the box that has its mass and inertia."""
+    """What to draw for a body: its visuals, or its shape, or rods from its centre to its joints, or a box of its mass and inertia."""
     if body.name in mechanism.visuals:
         return mechanism.visuals[body.name]
     if body.index < 0:
@@ -57,10 +57,21 @@ def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
         return [Visual(shape, np.asarray(position) - center, np.asarray(turn)) for shape, position, turn in body.shape.parts]
     if body.shape is not None:
         return [Visual(body.shape, here, upright)]
-    return [Visual(*_inertia_box(body.mass, body.inertia))]
+    return _skeleton(mechanism, body) or [Visual(*inertia_box(body.mass, body.inertia))]
 
 
-def _inertia_box(mass: float, inertia: np.ndarray) -> tuple[Box, np.ndarray, np.ndarray]:
+def _skeleton(mechanism: Mechanism, body: Body) -> list[Visual]:
+    """Rods from the centre of mass to the joints, where they are apart, with a ball at the centre."""
+    ends = [j.point_parent if j.parent is body else j.point_child for j in mechanism.joints if body in (j.parent, j.child)]
+    reach = max((float(np.linalg.norm(end)) for end in ends), default=0.0)
+    far = [end for end in ends if np.linalg.norm(end) > 0.05 * reach]
+    upright = np.array([1.0, 0.0, 0.0, 0.0])
+    rods = [Visual(Cylinder(radius=0.04 * reach, length=float(np.linalg.norm(end)), mass=1.0, axis=tuple(end)), 0.5 * end, upright) for end in far]
+    return [*rods, Visual(Sphere(radius=0.06 * reach, mass=1.0), np.zeros(3), upright)] if reach > 1e-9 else []
+
+
+def inertia_box(mass: float, inertia: np.ndarray) -> tuple[Box, np.ndarray, np.ndarray]:
+    """A box of that mass and inertia, about its centre."""
     from dalembert.mechanism.shapes import principal_axes
 
     moments, turn = principal_axes(inertia)

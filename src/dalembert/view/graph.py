@@ -5,37 +5,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
 
 from dalembert.errors import ModelError
 from dalembert.formulations.maximal.system import build_system
 from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.topology import holds, spanning_tree, tree_order
-from dalembert.view.plots import COLOURS, FAINT, INK, RESOLUTION, _check_ending, _figure, _literal
+from dalembert.view.plots import COLOURS, FAINT, INK, _literal, finished, new_figure
 
-LABELLED = 40  # bodies that are named; more would hide one another
+LABELLED = 40  # bodies that are named and stand level by level; more would hide one another
+SPREAD = 1000  # bodies that are spread by their distances along the graph
 
 
 def draw_graph(mechanism: Mechanism, path: str | Path | None = None) -> Any:
     """Draw the graph on the left and the pattern on the right; returns the Matplotlib figure."""
     if not mechanism.bodies:
         raise ModelError(f"{mechanism.name!r} has no bodies to draw")
-    figure = _figure()
-    if path is not None:
-        _check_ending(figure, Path(path))
-    figure.set_size_inches(11.0, 5.4)
+    figure = new_figure(path, 11.0, 5.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     _draw_bodies(left, mechanism)
     _draw_pattern(right, mechanism)
-    figure.suptitle(_literal(mechanism.name), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
-    if path is not None:
-        figure.savefig(path, dpi=RESOLUTION)
-    return figure
+    return finished(figure, mechanism.name, path)
 
 
 def layout(mechanism: Mechanism) -> tuple[dict[int, tuple[float, float]], set[int]]:
-    """Place of each body (-1: the world), level by level along a spanning tree, and the joints of that tree."""
+    """Place of each body (-1: the world) and the joints of a spanning tree: small graphs level by level along it."""
     tree = spanning_tree(mechanism)
+    if LABELLED < len(mechanism.bodies) <= SPREAD:
+        return _spread(mechanism), tree
     children: dict[int, list[int]] = {}
     level = {-1: 0}
     for _, here, there in tree_order(mechanism, tree):
@@ -60,6 +59,19 @@ def layout(mechanism: Mechanism) -> tuple[dict[int, tuple[float, float]], set[in
     return place, tree
 
 
+def _spread(mechanism: Mechanism) -> dict[int, tuple[float, float]]:
+    """Places whose distances are near those along the graph (classical scaling, the two largest axes)."""
+    count = len(mechanism.bodies) + 1  # the world comes last
+    ends = np.array([(j.parent.index % count, j.child.index % count) for j in mechanism.joints if holds(j) and j.type.freedom < 6]).reshape(-1, 2)
+    steps = shortest_path(coo_array((np.ones(len(ends)), ends.T), shape=(count, count)).tocsr(), directed=False, unweighted=True)
+    steps[~np.isfinite(steps)] = 1.2 * steps[np.isfinite(steps)].max() + 1.0
+    square = steps**2
+    inner = -0.5 * (square - square.mean(axis=0) - square.mean(axis=1)[:, None] + square.mean())
+    sizes, axes = np.linalg.eigh(inner)
+    places = axes[:, -2:] * np.sqrt(np.maximum(sizes[-2:], 0.0))
+    return {(i if i < count - 1 else -1): (float(x), float(y)) for i, (y, x) in enumerate(places)}
+
+
 def _draw_bodies(axis: Any, mechanism: Mechanism) -> None:
     place, tree = layout(mechanism)
     seen: dict[tuple[int, int], int] = {}
@@ -72,19 +84,20 @@ def _draw_bodies(axis: Any, mechanism: Mechanism) -> None:
         closes = joint.index not in tree and holds(joint) and joint.type.freedom < 6
         loops += closes
         soft = not holds(joint) or joint.type.freedom == 6
-        bend = 0.18 * seen[ends] if closes or soft or seen[ends] > 1 else 0.0
+        bend = 0.18 * seen[ends] if len(place) <= LABELLED and (closes or soft or seen[ends] > 1) else 0.0
         t = np.linspace(0.0, 1.0, 25)
         dx, dy = v - y, -(u - x)
         colour, style = (COLOURS[1], "-") if closes else ((COLOURS[2], ":") if soft else (COLOURS[0], "-"))
-        axis.plot(x + t * (u - x) + bend * 4 * t * (1 - t) * dx, y + t * (v - y) + bend * 4 * t * (1 - t) * dy, style, color=colour, linewidth=1.4, zorder=1)
+        axis.plot(x + t * (u - x) + bend * 4 * t * (1 - t) * dx, y + t * (v - y) + bend * 4 * t * (1 - t) * dy, style, color=colour, linewidth=1.4 if len(place) <= LABELLED else 0.8, zorder=1)
     for gear in mechanism.couplings:
         ends = [np.mean([place[j.parent.index], place[j.child.index]], axis=0) for j in (gear.first, gear.second)]
         axis.plot(*np.array(ends).T, "--", color=COLOURS[3], linewidth=1.2, zorder=1)
     for body, (x, y) in place.items():
-        axis.plot(x, y, "s" if body < 0 else "o", color=INK if body < 0 else "white", markeredgecolor=INK, markersize=9 if body < 0 else 7, zorder=2)
+        axis.plot(x, y, "s" if body < 0 else "o", color=INK if body < 0 else "white", markeredgecolor=INK, markersize=(9 if body < 0 else 7) if len(place) <= LABELLED else 4, zorder=2)
         if len(place) <= LABELLED:
             name = "world" if body < 0 else mechanism.bodies[body].name
-            axis.annotate(_literal(name), (x, y), xytext=(5, 5), textcoords="offset points", fontsize=7.5, color=INK, rotation=20)
+            axis.annotate(_literal(name), (x, y), xytext=(6, 4), textcoords="offset points", fontsize=7.5, color=INK, rotation=20, rotation_mode="anchor",
+                          bbox={"boxstyle": "round,pad=0.1", "facecolor": "#ffffffc0", "edgecolor": "none"}, zorder=3)
     lines = [("joint", COLOURS[0], "-"), (f"closes a loop ({loops})", COLOURS[1], "-")]
     lines += [("spring or free joint", COLOURS[2], ":")] if any(not holds(j) or j.type.freedom == 6 for j in mechanism.joints) else []
     lines += [("gear", COLOURS[3], "--")] if mechanism.couplings else []

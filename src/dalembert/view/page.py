@@ -12,8 +12,9 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.io.hdf5 import _replacing
-from dalembert.trajectory import Trajectory, rotate
-from dalembert.view.scene import Part, build_scene
+from dalembert.trajectory import Trajectory
+from dalembert.view.arrows import Arrows
+from dalembert.view.scene import AXES, BACKGROUND, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene, ordinary_speed
 
 #: frames of a page at the most: longer runs are shown at fewer frames per second
 MOST_FRAMES = 4000
@@ -24,10 +25,9 @@ def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path
     """Write the page; returns its path."""
     if not (np.isfinite(fps) and fps > 0.0):
         raise ModelError(f"fps must be positive, got {fps}")
-    data = page_data(trajectory, fps)
-    template = files("dalembert.view").joinpath("page.html").read_text(encoding="utf-8")
-    text = json.dumps(data, allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\!--")
-    page = template.replace("__TITLE__", html.escape(trajectory.mechanism)).replace("__DATA__", text)
+    text = json.dumps(page_data(trajectory, fps), allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\!--")
+    template, *scripts = (files("dalembert.view").joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "stage.js", "page.js"))
+    page = template.replace("__TITLE__", html.escape(trajectory.mechanism)).replace("__SCRIPT__", "\n".join(scripts)).replace("__DATA__", text)
     with _replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return path
@@ -35,22 +35,21 @@ def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path
 
 def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:
     """What the page's script reads."""
-    shown = frames_of(trajectory.time, fps, MOST_FRAMES)
-    scene = build_scene(trajectory, PAGE_TRIANGLES)
-    position, orientation = trajectory.position[shown], trajectory.orientation[shown]
-    poses = np.concatenate([position, orientation], axis=2)
-    joints = joint_arrows(trajectory, shown)
+    shown = frames_of(trajectory.time, fps / ordinary_speed(float(trajectory.time[-1] - trajectory.time[0])), MOST_FRAMES)
+    scene = build_scene(trajectory, most_triangles=PAGE_TRIANGLES)
+    arrows = Arrows(trajectory, scene.size)
+    joints, contacts = arrows.joints(shown), [arrows.contacts(int(knot)) for knot in shown]
     energy = trajectory.energy()
     energies = np.stack([energy.kinetic[shown], energy.potential[shown] - energy.potential[shown].min()], axis=1)
-    middle = 0.5 * (position.min(axis=(0, 1)) + position.max(axis=(0, 1)))
-    radius = scene.extent(position)
-    pushes = np.linalg.norm(joints[:, :, 6:], axis=2)
-    typical = float(np.percentile(pushes[pushes > 0.0], 90)) if (pushes > 0.0).any() else 1.0
     return dict(
-        title=trajectory.mechanism, bodies=list(trajectory.bodies), times=[round(float(t), 6) for t in trajectory.time[shown]],
-        poses=_packed(poses, "<f4"), joints=_packed(joints, "<f4"), joint_count=joints.shape[1], energy=_packed(energies, "<f4"),
-        parts=[_part(p) for p in scene.parts], middle=middle.tolist(), radius=radius, floor=float(min(middle[2] - radius, 0.0) if middle[2] > 0 else middle[2] - radius),
-        force_scale=0.4 * radius / typical,
+        title=trajectory.mechanism, bodies=list(trajectory.bodies), ties=len(scene.ties), times=[round(float(t), 6) for t in trajectory.time[shown]],
+        poses=_packed(scene.placed(trajectory.position[shown], trajectory.orientation[shown]), "<f4"), energy=_packed(energies, "<f4"),
+        joints=_packed(joints, "<f4"), joint_count=joints.shape[1],
+        contacts=_packed(np.concatenate(contacts), "<f4"), contact_start=np.cumsum([0, *(len(c) for c in contacts)]).tolist(),
+        force_scale=arrows.scale, longest=arrows.longest, speed=ordinary_speed(float(trajectory.time[-1] - trajectory.time[0])),
+        parts=[_part(p) for p in scene.parts], hull=np.round(scene.hull, 6).tolist(), middle=scene.middle.tolist(), radius=scene.radius, size=scene.size, axis=scene.axis,
+        floor=scene.floor, spacing=scene.spacing, light=LIGHT.tolist(), background=BACKGROUND, azimuth=scene.look[0], elevation=scene.look[1],
+        colours=dict(frame=AXES, axis=INK, force=ORANGE, contact=MAGENTA),
     )
 
 
@@ -62,24 +61,6 @@ def frames_of(time: np.ndarray, fps: float, most: int) -> np.ndarray:
     return np.unique(np.clip(np.searchsorted(time, wanted - 1e-9), 0, len(time) - 1))
 
 
-def joint_arrows(trajectory: Trajectory, shown: np.ndarray) -> np.ndarray:
-    """(frames, joints, 9): where each joint is, along what it turns or slides, and the force on its child (N), in the world."""
-    model = trajectory.model
-    if model is None:
-        return np.zeros((len(shown), 0, 9))
-    arrows = np.zeros((len(shown), len(model.joints), 9))
-    for k, joint in enumerate(model.joints):
-        child = joint.child.index
-        q = trajectory.orientation[shown, child]
-        arrows[:, k, :3] = trajectory.position[shown, child] + rotate(q, np.broadcast_to(joint.point_child, (len(shown), 3)))
-        if joint.type.freedom == 1 and joint.type.directions[0][0] in ("turn", "slide"):
-            arrows[:, k, 3:6] = rotate(q, np.broadcast_to(joint.frame_child @ joint.type.basis[:, joint.type.directions[0][1]], (len(shown), 3)))
-        local = trajectory.joint(joint.name).force[shown] @ joint.frame_parent.T
-        parent = joint.parent.index
-        arrows[:, k, 6:] = local if parent < 0 else rotate(trajectory.orientation[shown, parent], local)
-    return np.nan_to_num(arrows)
-
-
 def _part(part: Part) -> dict[str, Any]:
     low = part.vertices.min(axis=0)
     size = np.maximum(np.ptp(part.vertices, axis=0), 1e-9)
@@ -89,7 +70,7 @@ def _part(part: Part) -> dict[str, Any]:
     normals[:, :3] = np.round(part.normals * 127)
     wide = len(vertices) > 65535
     return dict(
-        body=part.body, colour=[float(c) for c in part.colour], low=low.tolist(), size=size.tolist(), wide=wide,
+        owner=part.owner, colour=[float(c) for c in part.colour], low=low.tolist(), size=size.tolist(), wide=wide,
         vertices=_packed(vertices, "<u2"), normals=_packed(normals, "i1"), faces=_packed(part.faces, "<u4" if wide else "<u2"),
     )
 

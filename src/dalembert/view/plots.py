@@ -1,4 +1,4 @@
-"""Pictures of a run: energies, joint coordinates and rates, phase portraits, joint forces, constraint violation.
+"""Pictures of a run: energies, joint coordinates and rates, phase portraits, joint forces, constraint violation, contacts.
 
 Figures are made without Matplotlib's global state: they need no display, and many threads may draw at once.
 """
@@ -23,26 +23,24 @@ LONGEST_LEGEND = 18  # lines
 LONGEST_ROW = 70  # characters
 #: violations are drawn no lower than this, so that an exact zero has a place on the logarithmic axis
 LOWEST_VIOLATION = 1e-17
+LOWEST_GAP = 1e-15  # m: what is closed more tightly, and penetrations, are drawn there
+NOISE = 1e-9  # of the other panel: less is rounding
 
 
 def plot_trajectory(trajectory: Trajectory, what: str = "energy", *, path: str | Path | None = None, names: Sequence[str] | None = None) -> Any:
     """Draw one of ``PLOTS`` over time and return the Matplotlib figure.
 
-    ``names``: joints to show, all by default; ``path``: also write the picture there, in the format of its ending.
+    ``names``: joints to show (of gaps: bodies, grounds or pairs), all by default; ``path``: also write the picture there, in
+    the format of its ending.
     """
     if what not in PLOTS:
         raise ModelError(f"cannot plot {what!r}; choose from: {', '.join(PLOTS)}")
-    figure = _figure()
-    if path is not None:
-        _check_ending(figure, Path(path))
-    PLOTS[what](figure, trajectory, _chosen(trajectory, names))
-    figure.suptitle(_literal(trajectory.mechanism), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
+    chosen = [names] if isinstance(names, str) else None if names is None else list(names)
+    figure = new_figure(path)
+    PLOTS[what](figure, trajectory, chosen if what == "gaps" else _joints(trajectory, chosen))
     if not figure.axes[-1].get_xlabel():
         figure.axes[-1].set_xlabel("time / s", color=INK)
-    figure.align_ylabels()
-    if path is not None:
-        figure.savefig(path, dpi=RESOLUTION)
-    return figure
+    return finished(figure, trajectory.mechanism, path)
 
 
 def _energy(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -114,6 +112,10 @@ def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     _lines(below, trajectory.time, [(s.name, np.linalg.norm(s.torque, axis=1)) for s in series])
     _finish(above, "joint force / N")
     _finish(below, "joint torque / N m")
+    largest = [max(np.abs(line.get_ydata()).max() for line in axis.lines) for axis in (above, below)]
+    for axis, size in zip((above, below), largest):
+        if size < NOISE * max(largest):  # rounding: not worth a scale of its own
+            axis.set_ylim(-0.05, 1.0)
     _legend(above, shared_by=figure)
 
 
@@ -131,30 +133,70 @@ def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) ->
         _legend(axis)
 
 
+def _gaps(figure: Any, trajectory: Trajectory, names: list[str] | None) -> None:
+    from dalembert.view.arrows import acting_rows
+
+    series = trajectory.contacts()
+    if names is not None:
+        parts = [series.of(name) for name in names]
+        shown = list(dict.fromkeys(int(pair) for part in parts for pair in part.pair))
+    else:
+        shown = sorted({int(pair) for pair in series.pair})
+    if not shown:
+        raise ModelError(f"nothing in {trajectory.mechanism!r} came near anything: there are no gaps to plot")
+    acting = acting_rows(series)
+    gaps, forces = [], []
+    for pair in shown:
+        near, here = series.pair == pair, acting[series.pair[acting] == pair]
+        gap, force = np.full(len(trajectory), np.nan), np.zeros(len(trajectory))
+        np.fmin.at(gap, series.knot[near], series.gap[near])
+        np.add.at(force, series.knot[here] - 1, series.normal_force[here])
+        force[-1] = np.nan  # no step begins there
+        gaps.append((series.names[pair], np.where(gap > LOWEST_GAP, gap, np.where(np.isnan(gap), np.nan, LOWEST_GAP))))
+        forces.append((series.names[pair], force))
+    above, below = figure.subplots(2, 1, sharex=True)
+    _lines(above, trajectory.time, gaps)
+    _lines(below, trajectory.time, forces)
+    above.set_yscale("log")
+    _finish(above, "gap / m")
+    _finish(below, "normal force / N")
+    _legend(above, shared_by=figure)
+
+
 PLOTS: dict[str, Callable[[Any, Trajectory, list[str] | None], None]] = {
     "energy": _energy, "coordinates": _coordinates, "forces": _forces, "violation": _violation,
-    "velocities": _velocities, "phase": _phase,
+    "velocities": _velocities, "phase": _phase, "gaps": _gaps,
 }
 
 
-def _figure() -> Any:
+def new_figure(path: str | Path | None = None, width: float = WIDTH, height: float = HEIGHT) -> Any:
+    """A figure (inches) that can be written to ``path``."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("plots need Matplotlib: pip install dalembert[plot]") from None
-    return Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-
-
-def _check_ending(figure: Any, path: Path) -> None:
+    figure = Figure(figsize=(width, height), layout="constrained")
     known = figure.canvas.get_supported_filetypes()
-    if path.suffix and path.suffix[1:].lower() not in known:
+    if path is not None and Path(path).suffix and Path(path).suffix[1:].lower() not in known:
         raise ModelError(f"cannot write a picture to {path}: choose an ending from {', '.join(sorted(known))}")
+    return figure
 
 
-def _chosen(trajectory: Trajectory, names: Sequence[str] | None) -> list[str] | None:
-    if names is None:
+def finished(figure: Any, title: str, path: str | Path | None = None) -> Any:
+    """The figure with its title, written to ``path``; text in a PDF or SVG stays text."""
+    from matplotlib import rc_context
+
+    figure.suptitle(_literal(title), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
+    figure.align_ylabels()
+    if path is not None:
+        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
+            figure.savefig(path, dpi=RESOLUTION)
+    return figure
+
+
+def _joints(trajectory: Trajectory, chosen: list[str] | None) -> list[str] | None:
+    if chosen is None:
         return None
-    chosen = [names] if isinstance(names, str) else list(names)
     unknown = [name for name in chosen if name not in trajectory.joints]
     if unknown or not chosen:
         found = ", ".join(repr(n) for n in unknown) or "no name"

@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.shapes import Box, Capsule, Cylinder, Sphere
 
 #: stiffness (N m/rad) and damping (N m s/rad) of the joints' controllers
 GAINS = {"hip": (100.0, 5.0), "thigh": (80.0, 4.0), "calf": (60.0, 3.0)}
@@ -66,7 +67,21 @@ def quadruped(*, gait: Gait = STANDING, friction: float = 0.8, clearance: float 
             mechanism.joint(f"{leg} {part} joint", kind, parent, f"{leg} {part}", at=at)
             mechanism.start(f"{leg} {part} joint", start[leg][part])
         mechanism.contact_point(f"{leg} calf", point=(0.0, 0.0, 0.12 - SEGMENT), radius=FOOT)
+    _dress(mechanism)
     return mechanism
+
+
+def _dress(mechanism: Mechanism) -> None:
+    """What it looks like."""
+    light, dark = (0.74, 0.78, 0.84, 1.0), (0.2, 0.22, 0.26, 1.0)
+    mechanism.visual("trunk", Capsule(radius=0.065, length=0.3, mass=1.0, axis="x"), colour=light)
+    mechanism.visual("trunk", Box(size=(0.24, 0.15, 0.08), mass=1.0), colour=light)
+    mechanism.visual("trunk", Sphere(radius=0.035, mass=1.0), position=(0.2, 0.0, 0.02), colour=dark)
+    for leg in LEGS:
+        mechanism.visual(f"{leg} hip", Cylinder(radius=0.046, length=0.08, mass=1.0, axis="x"), colour=dark)
+        mechanism.visual(f"{leg} thigh", Capsule(radius=0.026, length=SEGMENT, mass=1.0), position=(0.0, 0.0, 0.03 - SEGMENT / 2), colour=light)
+        mechanism.visual(f"{leg} thigh", Cylinder(radius=0.042, length=0.05, mass=1.0, axis="y"), position=(0.0, 0.0, 0.03), colour=dark)
+        mechanism.visual(f"{leg} calf", Capsule(radius=0.014, length=SEGMENT, mass=1.0), position=(0.0, 0.0, 0.12 - SEGMENT / 2), colour=dark)
 
 
 def leg_controller(gait: Gait = WALKING) -> Callable[[Any], dict[str, float]]:

@@ -91,7 +91,7 @@ def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
         pivots = np.zeros(last - first + 1)
         ranks.append(independent_rows(parts, order, first, last, pivots, RANK_TOLERANCE))
         if 0 < ranks[-1] < last - first:
-            gaps.append(pivots[ranks[-1] - 1] / max(pivots[ranks[-1]], 1e-300))
+            gaps.append(float(pivots[ranks[-1] - 1] / max(pivots[ranks[-1]], 1e-300)))
     names = [rows.owners[i] for i in np.concatenate([closing, drives])]
     return Redundancy(
         rows=int(np.count_nonzero(~rows.driven)), rank=int(np.count_nonzero(tree)) + ranks[0],

@@ -1,15 +1,15 @@
-"""The implicit formulation: maximal coordinates with additive quaternions, BDF and DIRK methods (Quaternion)."""
+"""What steps a mechanism by the implicit methods: in general, fully constrained, and by the baseline."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations import implicit_step, kinematic_step, semi_implicit_step
-from dalembert.formulations.implicit_step import SINGULAR, SOLVED, STAGE, run_steps
+from dalembert.errors import StepFailure
+from dalembert.formulations.implicit import kinematic, semi_implicit, step
+from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE
+from dalembert.formulations.implicit.step import run_steps
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
@@ -19,114 +19,14 @@ from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.kernel import announce_compilation
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import AXLE, MOST_STAGES
+from dalembert.mechanism.records import AXLE
 
-
-class Tableau(NamedTuple):
-    """Coefficients of a diagonally implicit Runge-Kutta method. Adding a method is adding a table."""
-
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
-    embedded: np.ndarray
-    stiffly_accurate: bool
-
-
-def tableau(a: ArrayLike, b: ArrayLike, embedded: ArrayLike) -> Tableau:
-    """A method by its stages ``a``, its weights ``b``, and those of an embedded method of lower order, for the error of a step."""
-    matrix, weights, other = np.array(a, dtype=float), np.array(b, dtype=float), np.array(embedded, dtype=float)
-    if not (1 <= len(weights) <= MOST_STAGES and matrix.shape == (len(weights),) * 2 and other.shape == weights.shape):
-        raise ModelError(f"a tableau has 1 to {MOST_STAGES} stages and as many weights, got shapes {matrix.shape}, {weights.shape}, {other.shape}")
-    if np.any(np.triu(matrix, 1)) or np.any(np.diag(matrix) <= 0.0):
-        raise ModelError("a tableau must be lower triangular with a positive diagonal")
-    if abs(weights.sum() - 1.0) > 1e-12 or abs(other.sum() - 1.0) > 1e-12:
-        raise ModelError(f"the weights of a tableau must sum to 1, got {weights.sum():.15g} and {other.sum():.15g}")
-    return Tableau(matrix, weights, matrix.sum(axis=1), other, bool(np.allclose(matrix[-1], weights, rtol=0.0, atol=1e-14)))
-
-
-_G = 1.0 - np.sqrt(0.5)
-#: Quaternion, Appendix A. The second row of the stiffly accurate method is sqrt(2)/2, 1 - sqrt(2)/2 (as printed it does not sum to 1).
-TABLEAUS = {
-    "sdirk2": tableau([[_G, 0.0], [1.0 - _G, _G]], [1.0 - _G, _G], [1.0, 0.0]),
-    "pareschi_russo": tableau([[_G, 0.0], [1.0 - 2.0 * _G, _G]], [0.5, 0.5], [1.0, 0.0]),
-}
-MULTISTEP = {"bdf1": 1, "bdf2": 2}
+if TYPE_CHECKING:
+    from dalembert.formulations.implicit import Implicit
 
 BODY = 7  # unknowns of a body: v and q'
 #: how many times the work of a factorisation exact Newton may cost
 EXACT_NEWTON = 6.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Implicit:
-    """Implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2", "pareschi_russo", or the
-    baseline "semi_implicit" with the Baumgarte factor ``stabilization`` (0 to 1; eq. 49).
-
-    BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
-    ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
-    2**max_halvings steps before ``StepFailure``.
-    ``accuracy`` (m; stiffly accurate DIRK methods, as others leave rows open by more than a smaller step may move): every step ``dt`` is covered by as many smaller ones as keep the estimated error of each
-    below this; rotations count by the size of the body.
-    ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
-    after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
-    position drives weigh against those of joints when the kinematic solver shares out redundant ones.
-    """
-
-    dt: float
-    method: str = "bdf2"
-    tolerance: float = 1e-10
-    max_iterations: int = 40
-    max_halvings: int = 6
-    accuracy: float | None = None
-    stabilization: float = 0.2
-    solver: str = "auto"
-    drive_weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("dt", "tolerance"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
-        if not 0.0 <= self.stabilization <= 1.0:
-            raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
-        if self.solver not in ("auto", "general", "kinematic"):
-            raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
-        if self.solver == "kinematic" and self.method not in MULTISTEP:
-            raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
-        if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
-            raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
-        methods = (*MULTISTEP, *TABLEAUS, "semi_implicit")
-        if self.method not in methods:
-            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
-        if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
-            raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
-        if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
-            raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
-        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
-            if getattr(self, name) < least:
-                raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
-
-    def engine(self, mechanism: Mechanism) -> MaximalEngine:
-        """What runs a mechanism in this formulation."""
-        if mechanism.touches:
-            raise ModelError(f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some; use Variational")
-        if self.method == "semi_implicit":
-            return SemiImplicitEngine(mechanism, self)
-        driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
-        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
-            engine = KinematicEngine(mechanism, self)
-            if engine.applies:
-                return engine
-            if self.solver == "kinematic":
-                raise ModelError(
-                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears; "
-                    f"{engine.freedom} velocities are free. Use solver='general'."
-                )
-        return ImplicitEngine(mechanism, self)
-
-    def reader(self, mechanism: Mechanism) -> MaximalEngine:
-        """What reads a recorded run."""
-        return KnotReader(mechanism, self.dt)
 
 
 class KnotReader(MaximalEngine):
@@ -141,7 +41,7 @@ class ImplicitEngine(MaximalEngine):
     exact = True
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
-        announce_compilation(implicit_step.__file__)
+        announce_compilation(step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
         self.one_start = options.method in MULTISTEP
@@ -258,7 +158,7 @@ class KinematicEngine(ImplicitEngine):
         self.graph = analyse([6] * world, edges)
         self.between = np.array([[-1, -1] if world in (a, b) else [self.graph.block(a, b), self.graph.block(b, a)] for a, b in pairs])
         self.graph_blocks, self.graph_vector = self.graph.new_blocks(), self.graph.new_vector()
-        self.path = np.zeros((world, kinematic_step.ORDERS + 1, WIDTH))
+        self.path = np.zeros((world, kinematic.ORDERS + 1, WIDTH))
         self.path_sizes = np.zeros(self.path.shape[1:])
         self.pulled = np.zeros((len(joints), 6))
         self.soft = np.where(joints["row_direction"] >= 0, 1.0 / options.drive_weight, 1.0)
@@ -277,7 +177,7 @@ class KinematicEngine(ImplicitEngine):
 
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         options = self.options
-        outcome, done, size = kinematic_step.run_steps(
+        outcome, done, size = kinematic.run_steps(
             self.records, self.stages, self.path, self.path_sizes, self.soft, self.graph_blocks, self.graph.schedule, self.graph_vector, self.graph.diagonal,
             self.between, self.impulse, self.coupling_impulse, self.row_residual, self.coupling_residual, self.pulled, self.clock,
             self.base_load, recording, inputs, MULTISTEP[options.method], first, count, dt, options.tolerance, options.max_iterations,
@@ -286,7 +186,7 @@ class KinematicEngine(ImplicitEngine):
 
     def failure(self, time: float) -> StepFailure:
         """The error for targets that no pose can meet, or none within a step."""
-        if self.outcome[0] == kinematic_step.SINGULAR:
+        if self.outcome[0] == kinematic.SINGULAR:
             reason = "the drives hardly hold it in that pose. Avoid the pose, or use solver='general'."
         else:
             reason = unmet_targets(self, self.asked[1]) or f"none was found from the pose before{self._moves()}. Use smaller steps or smoother targets."
@@ -299,7 +199,7 @@ class SemiImplicitEngine(MaximalEngine):
     exact = True
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
-        announce_compilation(semi_implicit_step.__file__)
+        announce_compilation(semi_implicit.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
         bodies, joints, couplings = self.sizes
@@ -309,7 +209,7 @@ class SemiImplicitEngine(MaximalEngine):
 
     def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         system = self.system
-        done, size = semi_implicit_step.run_steps(
+        done, size = semi_implicit.run_steps(
             self.records, system.blocks, system.structure.schedule, system.vector, self.clock, self.base_load, recording, inputs,
             first, count, dt, self.options.stabilization, self.compliance, *self.scratch,
         )

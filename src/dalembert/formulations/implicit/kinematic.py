@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.formulations.implicit_step import accept, aggregate, dot4, record_knot, residual, restore
+from dalembert.formulations.implicit.stage import dot4, residual
+from dalembert.formulations.implicit.step import accept, aggregate, record_knot, restore
 from dalembert.formulations.maximal.knot import apply_inputs, set_targets
 from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
