@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
 
-try:
+fcntl: Any = None
+with suppress(ImportError):  # not on Windows: two processes may then compile the same kernel, and the later one wins
     import fcntl
-except ImportError:  # Windows: two processes may then compile the same kernel, and the later one wins
-    fcntl = None
 
 #: folders unused for so many days are removed, and so are all but the newest few
 KEPT_DAYS, KEPT_FOLDERS = 30, 300
@@ -88,6 +88,10 @@ class Folder:
     def __init__(self, source: Path) -> None:
         self.path = cache_root() / source_digest(source)
 
+    def holds(self, name: str) -> bool:
+        """Whether there is an entry."""
+        return (self.path / name).exists()
+
     def load(self, name: str) -> bytes | None:
         """An entry, or None."""
         try:
@@ -114,20 +118,28 @@ class Folder:
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
         """Hold an entry while it is looked for and made; another process that makes it is waited for."""
+        locks = _lock_file(cache_root())
         place = int(hashlib.sha256(f"{self.path.name}/{name}".encode()).hexdigest()[:15], 16)
-        locked = _lock(place)
+        locked = locks is not None and _lock(locks, place)
         try:
             yield
         finally:
             if locked:
-                _unlock(place)
+                fcntl.lockf(locks, fcntl.LOCK_UN, 1, place)
 
 
 # ---- locks: one byte per entry in a file that all processes share; the system frees those of a process that dies
 
 
+def can_wait() -> bool:
+    """Whether processes wait for each other: two that compile at the same time then share the work."""
+    return _lock_file(cache_root()) is not None
+
+
 @functools.cache
 def _lock_file(root: Path) -> int | None:
+    if fcntl is None:
+        return None
     try:
         root.mkdir(parents=True, exist_ok=True)
         return os.open(root / "locks", os.O_RDWR | os.O_CREAT, 0o666)
@@ -135,10 +147,7 @@ def _lock_file(root: Path) -> int | None:
         return None
 
 
-def _lock(place: int) -> bool:
-    file = _lock_file(cache_root()) if fcntl else None
-    if file is None:
-        return False
+def _lock(file: int, place: int) -> bool:
     patience = time.monotonic() + PATIENCE
     while time.monotonic() < patience:
         try:
@@ -149,10 +158,6 @@ def _lock(place: int) -> bool:
         except OSError:  # a file system without locks
             return False
     return False
-
-
-def _unlock(place: int) -> None:
-    fcntl.lockf(_lock_file(cache_root()), fcntl.LOCK_UN, 1, place)
 
 
 # ---- what is no longer used

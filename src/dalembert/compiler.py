@@ -22,6 +22,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, Flags, compile_result
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
+from numba.core.typing.typeof import Purpose, typeof
 
 from dalembert.cache import Folder
 
@@ -157,12 +158,22 @@ class Dispatcher(CPUDispatcher):
         self._cache = self.cache(py_func)
 
     def compile(self, sig: Any) -> Any:
-        found = self.overloads.get(sig)
-        if found is not None:
-            return found.entry_point
-        entry = self._cache.entry(sig, self.targetctx.codegen())
-        with self._cache.folder.claim(entry):
+        if sig in self.overloads:
+            return self.overloads[sig].entry_point
+        with self._cache.folder.claim(self._entry(sig)):
             return super().compile(sig)
+
+    def compile_for(self, *arguments: Any) -> None:
+        """Compile for arguments of these types, without a call."""
+        self.compile(_types(arguments))
+
+    def is_cached(self, *arguments: Any) -> bool:
+        """Whether the cache holds what arguments of these types need."""
+        return self._cache.folder.holds(self._entry(_types(arguments)))
+
+    def _entry(self, sig: Any) -> str:
+        target: Any = self.targetctx
+        return self._cache.entry(sig, target.codegen())
 
 
 class Part(Dispatcher):
@@ -199,6 +210,10 @@ class Kernel(Dispatcher):
     def compile(self, sig: Any) -> Any:
         with collection_paused():
             return super().compile(sig)
+
+
+def _types(arguments: tuple[Any, ...]) -> tuple[types.Type, ...]:
+    return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 
 
 @contextmanager

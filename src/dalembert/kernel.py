@@ -1,14 +1,11 @@
 """How every compiled kernel is declared: one set of Numba options."""
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba.core import config
 
-from dalembert.cache import Folder
 from dalembert.compiler import Kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,13 +25,3 @@ def kernel(function: F) -> F:
 def inline(function: F) -> F:
     """Compile ``function`` as a small helper that disappears into its callers."""
     return _declare(function, forceinline=True)
-
-
-def announce_compilation(path: str) -> None:
-    """Say once, on standard error, that the kernels of a file are not in the cache yet and will be compiled."""
-    if path not in _announced and not Folder(Path(path)).path.exists():
-        print("dalembert: compiling kernels for the first time, about half a minute (cached for later runs)", file=sys.stderr, flush=True)
-    _announced.add(path)
-
-
-_announced: set[str] = set()

@@ -175,8 +175,11 @@ def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, couplin
 @kernel
 def write_forces(impulse, coupling_impulse, gamma, forces, coupling_forces):
     """Forces of the rows at the end of a stage."""
-    forces[:] = impulse / gamma
-    coupling_forces[:] = coupling_impulse / gamma
+    for i in range(impulse.shape[0]):
+        for k in range(6):
+            forces[i, k] = impulse[i, k] / gamma
+    for i in range(coupling_impulse.shape[0]):
+        coupling_forces[i] = coupling_impulse[i] / gamma
 
 
 @kernel

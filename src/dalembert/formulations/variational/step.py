@@ -47,7 +47,7 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
     """
     size, fine = residual(records, dt, h)
     if not fine:
-        first_guess(records, 0)
+        first_guess(records, 0.0)
         size, fine = residual(records, dt, h)
         if not fine:
             return TOO_FAST if spins_too_fast(records, dt) else NOT_CONVERGED, 0, size
