@@ -5,8 +5,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 PYTEST_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
+GALLERY := out/gallery/.ready
 
-.PHONY: demo test test-all lint bench docs clean help
+.PHONY: demo test test-all lint bench docs pictures clean help
 
 help:
 	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
@@ -14,7 +15,8 @@ help:
 	@echo "make test-all  the same with the slow tests"
 	@echo "make lint      linter and type checker"
 	@echo "make bench     the benchmarks"
-	@echo "make docs      the documentation as a site in out/site"
+	@echo "make docs      the documentation as a site in out/site, with the pages that the examples write"
+	@echo "make pictures  draw the pictures of the documentation anew"
 	@echo "make clean     remove everything made but .venv"
 
 demo: $(READY)
@@ -34,9 +36,18 @@ bench: $(READY)
 	$(BIN)/pip install --quiet -e '.[bench]'
 	set -e; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-docs: $(READY)
+docs: $(GALLERY)
 	$(BIN)/pip install --quiet -e '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open out/site/index.html, or run: $(BIN)/mkdocs serve"
+
+$(GALLERY): $(READY) $(wildcard examples/*.py)
+	mkdir -p out/gallery
+	set -e; for file in examples/*.py; do echo "== $$file"; (cd out/gallery && ../../$(BIN)/python ../../$$file); done
+	@touch $@
+
+pictures: $(GALLERY)
+	set -e; for file in docs/images/*.png; do cp out/gallery/out/$$(basename $$file) $$file; done
 
 $(READY): pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \

@@ -1,6 +1,6 @@
 """Theo Jansen's walking leg: a motor turns the crank by a given angle over time, three loops lead the foot along.
 
-Reads the motor's torque and draws the motion: out/walking_leg.png.
+Reads the motor's torque and draws the motion: out/walking_leg.png, and out/walking_leg.html, a page that shows it.
 """
 from math import pi
 from pathlib import Path
@@ -90,6 +90,7 @@ def draw() -> Figure:
 
 Path("out").mkdir(exist_ok=True)
 draw().savefig("out/walking_leg.png", dpi=200)
+trajectory.to_html("out/walking_leg.html")
 
 energy = trajectory.energy().total
 work = np.trapezoid(motor.actuation * motor.rates, trajectory.time)

@@ -1,7 +1,8 @@
 """A plate hangs on four springs above a magnet that pushes it away, and comes to rest where all forces balance.
 
 The springs join two points, the air is a free joint that only damps, the magnet is a potential energy written as a
-Python function. Writes out/plate_energy.png.
+Python function. Writes out/plate.html, a page that shows the motion, a picture to out/plate.png and the energies to
+out/plate_energy.png.
 """
 from pathlib import Path
 
@@ -41,5 +42,7 @@ print(f"springs {np.round(springs, 3)} N, magnet {np.round(push, 3)} N, left ove
 
 Path("out").mkdir(exist_ok=True)
 trajectory.plot("energy", path="out/plate_energy.png")
+trajectory.snapshot("out/plate.png", time=0.3)
+trajectory.to_html("out/plate.html")
 if not (speed < 1e-4 and np.abs(balance).max() < 1e-3):
     raise SystemExit("the plate is not at rest in balance")

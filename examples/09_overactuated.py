@@ -2,7 +2,8 @@
 
 The legs follow a dance with position drives that agree. Their redundant torques are shared out twice: with all forces alike,
 and so that the motors are spared. Both sets of torques are then played back on force drives, with a small PD correction,
-at the same step and at half of it. Last, steps of a tenth of a second. After figures 10 and 11 of Maloisel et al. (2025). Draws out/overactuated.png.
+at the same step and at half of it. Last, steps of a tenth of a second. After figures 10 and 11 of Maloisel et al. (2025).
+Draws out/overactuated.png, and writes out/overactuated.html, a page that shows the dance.
 """
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def draw() -> Figure:
 
 Path("out").mkdir(exist_ok=True)
 draw().savefig("out/overactuated.png", dpi=100)
+dance.to_html("out/overactuated.html")
 
 print(f"effort of the drives: {effort(alike).mean():.1f} N m with all forces alike, {effort(spared).mean():.1f} N m with the motors spared")
 for (label, dt), (run, share) in replays.items():

@@ -12,7 +12,7 @@ import dalembert as da
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#]+)")
 
@@ -37,10 +37,36 @@ def test_programs_in_the_documentation(page, tmp_path):
     run([str(program)], tmp_path)
 
 
+def there(page: Path, link: str) -> bool:
+    """True for files, and for pages that an example writes."""
+    if link.startswith("pages/"):
+        return any(f"out/{link.removeprefix('pages/')}" in example.read_text(encoding="utf-8") for example in EXAMPLES)
+    return (page.parent / link).exists()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_in_the_documentation(page):
-    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
-    assert not missing
+    assert not [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not there(page, link)]
+
+
+def test_pictures_of_the_documentation_are_made_by_examples():
+    promised = {name for example in EXAMPLES for name in re.findall(r"out/(\w+\.png)", example.read_text(encoding="utf-8"))}
+    assert {path.name for path in (ROOT / "docs" / "images").glob("*.png")} <= promised
+
+
+def test_the_gallery_names_every_page_and_script():
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    scripts = set(re.findall(r"`(\d\d_\w+\.py)`", text))
+    assert scripts <= {example.name for example in EXAMPLES}
+    written = {name for example in EXAMPLES for name in re.findall(r"out/(\w+\.html)", example.read_text(encoding="utf-8"))}
+    assert set(re.findall(r"pages/(\w+\.html)", text)) == written
+
+
+@pytest.mark.parametrize("page", ["variational.md", "implicit.md"])
+def test_the_theory_pages_name_files_that_are_there(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    files = [path.as_posix() for path in (ROOT / "src").rglob("*.py")]
+    assert not [name for name in re.findall(r"`([\w/]+\.py)`", text) if not any(file.endswith(f"/{name}") for file in files)]
 
 
 def test_the_theory_page_names_what_is_there():

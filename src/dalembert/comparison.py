@@ -12,7 +12,8 @@ import numpy as np
 
 from dalembert.errors import AssemblyError, DalembertError, StepFailure
 from dalembert.formulations.formulation import Formulation
-from dalembert.formulations.implicit import MULTISTEP, TABLEAUS, Implicit
+from dalembert.formulations.implicit import Implicit
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.variational import Variational
 from dalembert.simulation import Simulation
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from dalembert.kernel import inline, kernel
 
-SOFT = 1  # half the width of a shadow's edge, in points of its map
 GAMMA = 2.0  # of the screen, near enough, and a square root is quick
 
 
@@ -51,7 +50,7 @@ def fill(points, normals, faces, label, nearness, labels, directions):
 
 @inline
 def light_at(x, y, z, shadows, lamp):
-    """Part of the light that reaches a point: the share of a few points of the shadow map that lie no nearer to the light.
+    """Part of the light that reaches a point: the share of a square of the shadow map that lies no nearer to the light.
 
     lamp (4, 4): rows to column, row and nearness in the map; the last row's first number is the slack in nearness.
     """
@@ -59,15 +58,16 @@ def light_at(x, y, z, shadows, lamp):
     column = lamp[0, 0] * x + lamp[0, 1] * y + lamp[0, 2] * z + lamp[0, 3]
     row = lamp[1, 0] * x + lamp[1, 1] * y + lamp[1, 2] * z + lamp[1, 3]
     near = lamp[2, 0] * x + lamp[2, 1] * y + lamp[2, 2] * z + lamp[2, 3] + lamp[3, 0]
-    i, j = floor(row + 0.5), floor(column + 0.5)
-    if i < SOFT or j < SOFT or i >= size - SOFT or j >= size - SOFT:
+    i, j = floor(row), floor(column)
+    if i < 1 or j < 1 or i >= size - 2 or j >= size - 2:
         return 1.0
-    free = 0
-    for r in range(i - SOFT, i + SOFT + 1):
-        for c in range(j - SOFT, j + SOFT + 1):
-            if shadows[r, c] <= near:
-                free += 1
-    return free / (2 * SOFT + 1) ** 2
+    free = 0.0
+    for r in range(4):  # a square of 3 by 3 points that slides over the map
+        high = 1.0 - (row - i) if r == 0 else (row - i if r == 3 else 1.0)
+        for c in range(4):
+            if shadows[i - 1 + r, j - 1 + c] <= near:
+                free += high * (1.0 - (column - j) if c == 0 else (column - j if c == 3 else 1.0))
+    return free / 9.0
 
 
 @inline

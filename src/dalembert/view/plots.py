@@ -77,6 +77,7 @@ def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) 
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
         _finish(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
+        _hush(axis)
         _legend(axis, panels=len(panels))
 
 
@@ -86,6 +87,7 @@ def _velocities(figure: Any, trajectory: Trajectory, joints: list[str] | None) -
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
         _finish(axis, f"{'angular rate' if unit == 'rad' else 'rate'} / {unit}/s")
+        _hush(axis)
         _legend(axis, panels=len(panels))
 
 
@@ -112,9 +114,9 @@ def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     _lines(below, trajectory.time, [(s.name, np.linalg.norm(s.torque, axis=1)) for s in series])
     _finish(above, "joint force / N")
     _finish(below, "joint torque / N m")
-    largest = [max(np.abs(line.get_ydata()).max() for line in axis.lines) for axis in (above, below)]
-    for axis, size in zip((above, below), largest):
-        if size < NOISE * max(largest):  # rounding: not worth a scale of its own
+    largest = max(_largest(above), _largest(below))
+    for axis in (above, below):
+        if _largest(axis) < NOISE * largest:  # rounding: not worth a scale of its own
             axis.set_ylim(-0.05, 1.0)
     _legend(above, shared_by=figure)
 
@@ -223,6 +225,18 @@ def _finish(axis: Any, label: str) -> None:
     axis.margins(x=0.01)
     if axis.get_yscale() == "linear":
         axis.ticklabel_format(axis="y", scilimits=(-3, 4), useMathText=True, useOffset=False)
+        axis.yaxis.get_offset_text().set_horizontalalignment("right")  # beside the legend, not under it
+
+
+def _hush(axis: Any) -> None:
+    """Give rounding about zero no scale of its own."""
+    if _largest(axis) < 1e-3 * NOISE:
+        axis.set_ylim(-1.0, 1.0)
+
+
+def _largest(axis: Any) -> float:
+    """The largest value drawn."""
+    return max((float(np.abs(line.get_ydata()).max()) for line in axis.lines), default=0.0)
 
 
 def _legend(axis: Any, *, shared_by: Any = None, panels: int = 1) -> None:

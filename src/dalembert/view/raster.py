@@ -35,7 +35,7 @@ from dalembert.view.scene import (
 ANGLE = 0.4  # tangent of half the angle of view, upwards
 FINER = 2  # pixels per pixel of the picture, each way: their mean has smooth edges
 LARGEST = 8192  # pixels along an edge
-SHADOWS = 1024  # points of the shadow map, each way
+SHADOWS = 1536  # points of the shadow map, each way
 ALL = slice(None)
 HIDDEN = 0.22  # opacity of arrows that a body hides
 #: what a picture can show besides the bodies
@@ -118,7 +118,7 @@ def _lamp(middle: np.ndarray, reach: float) -> np.ndarray:
     lamp = np.zeros((4, 4))
     for row, axis, scale, zero in ((0, side, 0.5 * SHADOWS / reach, 0.5 * SHADOWS), (1, np.cross(LIGHT, side), 0.5 * SHADOWS / reach, 0.5 * SHADOWS), (2, LIGHT, 1.0 / (8.0 * reach), 0.5)):
         lamp[row, :3], lamp[row, 3] = scale * axis, zero - scale * axis @ middle
-    lamp[3, 0] = 2.5 / SHADOWS / 8.0 * 2.0
+    lamp[3, 0] = 0.6 / SHADOWS
     return lamp
 
 

@@ -85,6 +85,18 @@ def joint_at_knot(bodies, joint):
     return y, C, R_parent
 
 
+@inline
+def write_gradients(joint, rows, y, C, R_parent):
+    """Gradients of a joint's first ``rows`` rows by parent and child."""
+    for k in range(rows):
+        if joint.row_direction[k] >= 0:
+            force, parent, child = direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
+        else:
+            force, parent, child = row_gradient(joint, k, y, C, R_parent)
+        put6(joint.Gp[k], neg3(force), parent)
+        put6(joint.Gc[k], force, child)
+
+
 @kernel
 def evaluate_knot(records):
     """Rotations, coordinates, row gradients and smooth forces of all elements at the knot; impulses are cleared."""
@@ -100,13 +112,8 @@ def evaluate_knot(records):
         y, C, R_parent = joint_at_knot(bodies, joint)
         if joint.free > 0:
             coordinates(joint, y, C, joint.coordinate)
+        write_gradients(joint, joint.rows, y, C, R_parent)
         for k in range(joint.rows):
-            if joint.row_direction[k] >= 0:
-                force, parent, child = direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
-            else:
-                force, parent, child = row_gradient(joint, k, y, C, R_parent)
-            put6(joint.Gp[k], neg3(force), parent)
-            put6(joint.Gc[k], force, child)
             joint.mu[k] = 0.0
         if joint.active:
             apply_laws(bodies, joint, y, C, R_parent)
