@@ -20,16 +20,16 @@ PAPER = {
 def step_milliseconds(
     mechanism: da.Mechanism, formulation, steps: int, motion: Mapping[str, Callable] | None = None, control: Control | None = None,
 ) -> float:
-    """Per step, in the second of two runs, without the time that targets and controllers in Python take."""
+    """Processor time per step, in the second of two runs, without what targets and controllers in Python take."""
     sim = da.Simulation(mechanism, formulation)
     for name, target in (motion or {}).items():
         sim.set_target(name, target)
     run, spent = sim._engine.run, []
 
     def timed(*arguments) -> int:
-        tick = time.perf_counter()
+        tick = time.thread_time()
         done = run(*arguments)
-        spent.append(time.perf_counter() - tick)
+        spent.append(time.thread_time() - tick)
         return done
 
     sim._engine.run = timed
@@ -40,7 +40,7 @@ def step_milliseconds(
 
 
 def both_solvers(mechanism: da.Mechanism, dt: float, steps: int, motion: Mapping[str, Callable]) -> tuple[float, float]:
-    """General and kinematic, each the least of four runs in turn: other work on the machine hits both."""
+    """General and kinematic, each the least of four runs in turn."""
     runs = [[step_milliseconds(mechanism, da.Implicit(dt=dt, solver=s), steps, motion) for s in ("general", "kinematic")] for _ in range(4)]
     general, fast = np.min(runs, axis=0)
     return float(general), float(fast)
