@@ -13,13 +13,14 @@ from scipy.spatial.transform import Rotation
 from dalembert.controls import InputTables, Target, read_control, read_target
 from dalembert.errors import ModelError
 from dalembert.formulations.formulation import Formulation
-from dalembert.formulations.maximal.assembly import close_loops, nearest_pose, settle_velocities
+from dalembert.formulations.maximal.assembly import nearest_pose, settle_velocities
 from dalembert.formulations.maximal.engine import Recording
 from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
-from dalembert.mechanism.topology import place, spanning_tree, tree_order
+from dalembert.mechanism.topology import spanning_tree, tree_order
+from dalembert.placing import put
 from dalembert.progress import Progress
 from dalembert.reading import read_trajectory
 from dalembert.trajectory import Trajectory
@@ -235,19 +236,9 @@ class Simulation:
             self._wishes, self._rates, self._held = {}, {}, {}
 
     def _place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:
-        """Put bodies where the wished coordinates say, along a spanning tree, and close the loops."""
-        engine = self._engine
-        bodies, joints = engine.records.bodies, engine.records.joints
-        names = wishes if moved is None else moved
-        poses = [(x, Rotation.from_quat(q, scalar_first=True)) for x, q in zip(bodies["x"][:-1].copy(), bodies["q"][:-1].copy())]
-        for i, (x, turn) in enumerate(place(self.mechanism, poses, {n: wishes[n] for n in names})):
-            bodies["x"][i], bodies["q"][i] = x, turn.as_quat(scalar_first=True)
-        for name, value in wishes.items():
-            element = self._joint(name)
-            joints["coordinate"][element.index, : value.size] = value
-            joints["target"][element.index, : value.size] = value
+        """Put bodies where the wished coordinates say, close the loops, keep within limits."""
+        put(self.mechanism, self._engine.records, wishes, wishes if moved is None else moved)
         self._wishes = wishes
-        close_loops(self.mechanism, engine.records, wishes)
 
     def _settle(self) -> None:
         """Consistent velocities near to those asked for; the engine starts from here."""

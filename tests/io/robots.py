@@ -12,7 +12,8 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
-CASSIE = Path(__file__).parents[2].parent / "shared" / "models" / "agility_cassie" / "cassie.xml"
+_CASSIE = "shared/models/agility_cassie/cassie.xml"
+CASSIE = next((p / _CASSIE for p in Path(__file__).parents if (p / _CASSIE).is_file()), Path(_CASSIE))
 _DATA = "cmeel.prefix/share/example-robot-data/robots/"
 
 URDF = {

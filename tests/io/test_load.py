@@ -73,8 +73,11 @@ def test_urdf_elements(arm):
     visual, = mechanism.visuals["upper"]
     assert visual.colour == (1.0, 0.0, 0.0, 1.0)
     assert isinstance(visual.geometry, da.Box)
-    assert any("friction 0.1" in line for line in mechanism.report)
-    assert any("limits -1.0 to 1.0" in line for line in mechanism.report)
+    shoulder = mechanism["shoulder"].type
+    assert (shoulder.limits, shoulder.friction) == (((-1.0, 1.0),), (0.1,))
+    assert mechanism.actuators["shoulder"].force_range == (-1.0, 1.0)
+    assert mechanism.report == ["joint 'shoulder': its velocity limit 1 is not enforced"]
+    assert not da.load(arm, limits=False).touches
     with pytest.raises(da.ModelError, match="strict=True"):
         da.load(arm, strict=True)
 
@@ -124,8 +127,11 @@ def test_mjcf_elements(leg):
     assert isinstance(mechanism["socket"].type, da.Spherical)
     assert mechanism.actuators["p"].bias == (0.0, -40.0, -2.0)
     told = "\n".join(mechanism.report)
-    for words in ("frictionloss 0.4", "range -1 to 1", "contacts", "'equality 1'", "actuator 'u'"):
+    for words in ("'equality 1' is not simulated", "actuator 'u' is not simulated"):
         assert words in told
+    assert (hip.limits, hip.friction) == (((-1.0, 1.0),), (0.4,))
+    assert [g.name for g in mechanism.grounds] == ["world plane"]
+    assert [c.body.name for c in mechanism.colliders] == ["thigh", "shank", "bar", "ball"]
 
 
 def test_actuators_act_as_mujocos(leg):

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from robots import CASSIE, MJCF, URDF, find, slow_unless
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
+from dalembert.contact.features import corners
 
 QUICK = ("ur5", "a1", "ant", "humanoid")
 REFERENCE_STEP = 1e-4
@@ -77,7 +79,7 @@ def pinocchio_swing(path: Path, seconds: float):
     pinocchio = pytest.importorskip("pinocchio")
     model = pinocchio.buildModelFromUrdf(str(path), mimic=False)
     data, h = model.createData(), 5e-4
-    mechanism = da.load(path, base="fixed", merge_fixed=True)
+    mechanism = da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False)
     names = [f"{n} joint" if f"{n} joint" in mechanism else n for n in list(model.names)[1:]]
     angles = np.random.default_rng(11).uniform(-0.3, 0.3, len(names))
     q, v = pinocchio.integrate(model, pinocchio.neutral(model), angles), np.zeros(model.nv)
@@ -99,7 +101,7 @@ def pinocchio_swing(path: Path, seconds: float):
 
 
 def swing(path: Path, dt: float, names, values, seconds: float) -> np.ndarray:
-    mechanism = da.load(path, base="fixed", merge_fixed=True)
+    mechanism = da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False)
     mechanism.couplings.clear()
     for title, value in zip(names, values):
         mechanism.start(title, value)
@@ -116,7 +118,7 @@ def test_passive_swing(name):
         names, values, reference = pinocchio_swing(path, seconds)
     else:
         model = mujoco_model(name, path)
-        names, indices, values = start_values(model, da.load(path, base="fixed", merge_fixed=True))
+        names, indices, values = start_values(model, da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False))
         reference = reference_swing(model, indices, values, seconds)
     errors = [np.abs(swing(path, dt, names, values, seconds) - reference).max() for dt in (0.001, 0.0005)]
     print(name, errors)
@@ -126,12 +128,67 @@ def test_passive_swing(name):
 
 @pytest.mark.skipif(not CASSIE.is_file(), reason="the model of Cassie is not there")
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])
-def test_cassie_held_at_the_pelvis(seconds):
+@pytest.mark.parametrize("touching", [False, True])
+def test_cassie_held_at_the_pelvis(seconds, touching):
     pytest.importorskip("mujoco")
-    cassie = da.load(CASSIE, base="fixed")
+    cassie = da.load(CASSIE, base="fixed", contacts=touching, limits=touching)
     simulation = da.Simulation(cassie, da.Variational(dt=0.002))
     trajectory = simulation.run(seconds)
     assert trajectory.constraint_violation().max() < 1e-9
     energy = trajectory.energy().total
     assert energy[-1] < energy[0]
-    assert np.abs(np.diff(energy)).max() < 0.05 * np.ptp(energy) + 0.1
+    if not touching:
+        assert np.abs(np.diff(energy)).max() < 0.05 * np.ptp(energy) + 0.1
+    for joint in cassie.joints:
+        coordinates = trajectory.joint(joint.name).coordinates.reshape(len(trajectory), -1)
+        for values, (lower, upper) in zip(coordinates.T, joint.type.limits):
+            assert lower - 1e-9 <= values.min() <= values.max() <= upper + 1e-9
+    if touching and seconds > 5.0:  # the legs hang in their limits
+        assert np.abs(trajectory.velocity[-1]).max() < 0.05
+
+
+def test_ant_stands_on_its_floor():
+    pytest.importorskip("mujoco")
+    ant = da.load(find("ant"))
+    trajectory = da.Simulation(ant, da.Variational(dt=0.005)).run(2.0)
+    rests_on_the_ground(ant, trajectory)
+
+
+@pytest.mark.parametrize("name", [slow_unless(n, ("a1",)) for n in ("a1", "go2", "pybullet laikago", "pybullet minitaur")])
+def test_quadrupeds_dropped_on_a_plane(name):
+    pytest.importorskip("yourdfpy")
+    robot = da.load(find(name), base="free", position=(0, 0, 0.55))
+    robot.ground(friction=0.8)
+    trajectory = da.Simulation(robot, da.Variational(dt=0.005)).run(2.0)
+    rests_on_the_ground(robot, trajectory)
+
+
+def rests_on_the_ground(mechanism: da.Mechanism, trajectory: da.Trajectory) -> None:
+    """Nothing sinks in, nothing moves any more, and the ground carries the weight."""
+    contacts = trajectory.contacts()
+    assert contacts.least_gap().min() >= -1e-8
+    assert trajectory.constraint_violation().max() < 1e-9
+    assert np.abs(trajectory.velocity[-1]).max() < 0.02
+    force = contacts.total_force()[-20:].mean(axis=0)
+    assert force[2] == pytest.approx(9.81 * mechanism.mass, rel=0.02)
+    assert lowest_point(mechanism, trajectory) >= -1e-8
+
+
+def lowest_point(mechanism: da.Mechanism, trajectory: da.Trajectory) -> float:
+    """Height of the lowest ball or corner of all colliders in all frames, from the poses alone."""
+    lowest = np.inf
+    for collider in mechanism.colliders:
+        R = Rotation.from_quat(trajectory.orientation[:, collider.body.index], scalar_first=True)
+        turn = Rotation.from_quat(collider.orientation, scalar_first=True)
+        shape = collider.shape
+        if isinstance(shape, da.Sphere | da.Capsule):
+            half = 0.5 * getattr(shape, "length", 0.0) * np.asarray(getattr(shape, "axis", (0, 0, 1)), dtype=float)
+            points, radius = np.array([half, -half]), shape.radius
+        elif isinstance(shape, da.Box | da.Convex):
+            points, radius = corners(shape), 0.0
+        else:
+            continue
+        for point in points:
+            z = R.apply(collider.position + turn.apply(point))[:, 2] + trajectory.position[:, collider.body.index, 2]
+            lowest = min(lowest, float(z.min()) - radius)
+    return lowest

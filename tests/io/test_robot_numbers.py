@@ -36,7 +36,7 @@ def compare_links(simulation, reference_poses, poses, tolerance=1e-9):
 def test_urdf_against_pinocchio(name):
     pinocchio = pytest.importorskip("pinocchio")
     path = find(name)
-    mechanism = da.load(path)
+    mechanism = da.load(path, contacts=False, limits=False)
     model = pinocchio.buildModelFromUrdf(str(path), mimic=False)
     data = model.createData()
     random = np.random.default_rng(7)
@@ -81,7 +81,7 @@ def test_mjcf_against_mujoco(name):
     if name == "cassie" and not CASSIE.is_file():
         pytest.skip("the model of Cassie is not there")
     path = CASSIE if name == "cassie" else find(name)
-    mechanism = da.load(path, base="fixed")
+    mechanism = da.load(path, base="fixed", contacts=False, limits=False)
     model = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(model)
     mechanism.couplings.clear()

@@ -1,14 +1,28 @@
-"""From a mechanism to the records of its contacts with the environment and of its limits."""
+"""From a mechanism to the records of its contacts with grounds and terrain, and of its limits."""
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.transform import Rotation
 
 from dalembert.contact.features import _balls, ball_features, geometries, support_features
-from dalembert.contact.records import CONTACT, FIELD, LIMIT, PLANE
+from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import DEFAULT_FRICTION, DEFAULT_RESTITUTION, Ground, HeightField, PairLaw
-from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.mechanism.environment import Ground, HeightField
+from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import Records
+from dalembert.mechanism.touching import Surface, Touching
+
+#: contacts beyond which only near ones become part of a step: with fewer, looking for them would cost more than it saves
+CROWD = 128
+#: distance (m) from a ground that always counts as near
+MARGIN = 1e-3
+#: rooms of a body within which a ground is listed: more than one, so that lists last longer
+AHEAD = 2.0
+
+#: a limit's impulses are measured by the inertia of its two bodies, or by this part of what their joints make of it, if that is more
+LEAST = 0.1
 
 
 def label_index(labels: list[str], a: str, b: str) -> int:
@@ -19,77 +33,107 @@ def label_index(labels: list[str], a: str, b: str) -> int:
     return labels.index(label)
 
 
-def pair_law(mechanism: Mechanism, a: str, b: str, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION) -> PairLaw:
-    """What was said about a pair, or the given coefficients."""
-    return mechanism.pair_laws.get(frozenset((a, b)), PairLaw(friction, restitution, True))
+def contact_weights(mechanism: Mechanism) -> np.ndarray:
+    """(n,) the mass (kg) by which the impulses of a body's contacts are measured.
+
+    A contact moves its body alone in some directions, and all that is joined to it in others: the geometric mean of the two.
+    """
+    mass = np.array([b.mass for b in mechanism.bodies])
+    ends = np.array([(j.parent.index, j.child.index) for j in mechanism.joints if j.parent.index >= 0 and j.type.holds], dtype=int).reshape(-1, 2)
+    graph = coo_matrix((np.ones(len(ends)), ends.T), shape=(len(mass), len(mass)))
+    group = connected_components(graph, directed=False)[1]
+    return np.sqrt(mass * np.bincount(group, weights=mass)[group])
 
 
-def build_contacts(mechanism: Mechanism, records: Records, edges: int, labels: list[str]) -> np.ndarray:
-    """Records of all contacts with grounds and terrain, of single points and of colliding shapes. ``labels`` grows."""
-    world = len(records.bodies) - 1
-    around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
-    if mechanism.contact_points and not around:
-        body = mechanism.contact_points[0].body.name
-        raise ModelError(f"{mechanism.name!r} has no ground that the contact point of body {body!r} could touch; add one with ground()")
-    found: list[np.ndarray] = []
+class GroundList:
+    """All contacts with grounds and terrain, of single points and of colliding shapes.
 
-    def add(features: np.ndarray, body: Body, element: Ground | HeightField, friction: float, restitution: float) -> None:
+    Where there are many, only those that are near have to be part of a step; a list of them is valid while no body leaves
+    its room.
+    """
+
+    def __init__(self, mechanism: Mechanism, touching: Touching, records: Records, edges: int, labels: list[str]) -> None:
+        self.mechanism, self.edges, self.labels = mechanism, edges, labels
+        self.world, self.weights = len(records.bodies) - 1, contact_weights(mechanism)
+        self._found: list[np.ndarray] = []
+        self._parts: dict[int, int] = {}  # how many points each pair has so far
+        around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
+        if mechanism.contact_points and not around:
+            body = mechanism.contact_points[0].body.name
+            raise ModelError(f"{mechanism.name!r} has no ground that the contact point of body {body!r} could touch; add one with ground()")
+        for element, other in zip(around, touching.around):
+            for point in mechanism.contact_points:
+                surface = Surface(point.body.name, point.body.index, (point.body.name,))
+                law = touching.law(surface, other)
+                if law is not None:
+                    friction = law.friction if point.friction is None else point.friction
+                    restitution = law.restitution if point.restitution is None else point.restitution
+                    self._add(_balls([point.point], point.radius), surface.body, element, friction, restitution)
+            for surface in touching.moving:
+                law = touching.law(surface, other)
+                if law is not None:
+                    for geometry in geometries(surface):
+                        features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
+                        self._add(features, surface.body, element, law.friction, law.restitution)
+        self.contacts = np.concatenate(self._found) if self._found else np.zeros(0, CONTACT)
+        self.reach = np.where(self.contacts["support"] == ELLIPSOID_SUPPORT, self.contacts["semi"].max(axis=1, initial=0.0), self.contacts["radius"])
+        self.crowded = len(self.contacts) > CROWD
+        self.listed = np.arange(len(self.contacts))
+
+    def _add(self, features: np.ndarray, body: int, element: Ground | HeightField, friction: float, restitution: float) -> None:
         if isinstance(element, Ground):
             features["kind"], features["normal"], features["offset"] = PLANE, element.normal, element.offset
         else:
             features["kind"] = FIELD
-        features["a"], features["b"], features["used"] = body.index, world, 1
-        features["owner"] = label_index(labels, body.name, element.name)
-        features["part"] = sum(len(f) for f in found if f["a"][0] == body.index and f["owner"][0] == features["owner"][0]) + np.arange(len(features))
-        features["friction"], features["restitution"], features["weight"] = friction, restitution, body.mass
-        features["edges"] = edges if friction > 0.0 else 0
-        found.append(features)
+        owner = label_index(self.labels, self.mechanism.bodies[body].name, element.name)
+        features["a"], features["b"], features["used"], features["owner"] = body, self.world, 1, owner
+        features["part"] = self._parts.get(owner, 0) + np.arange(len(features))
+        self._parts[owner] = self._parts.get(owner, 0) + len(features)
+        features["friction"], features["restitution"], features["weight"] = friction, restitution, self.weights[body]
+        features["edges"] = self.edges if friction > 0.0 else 0
+        self._found.append(features)
 
-    for point in mechanism.contact_points:
-        for element in around:
-            law = pair_law(mechanism, point.body.name, element.name, element.friction, element.restitution)
-            friction = law.friction if point.friction is None else point.friction
-            restitution = law.restitution if point.restitution is None else point.restitution
-            add(_balls([point.point], point.radius), point.body, element, friction, restitution)
-    for body in mechanism.bodies:
-        if not body.collide:
-            continue
-        assert body.shape is not None
-        for element in around:
-            law = pair_law(mechanism, body.name, element.name, element.friction, element.restitution)
-            if not law.collide:
-                continue
-            for geometry in geometries(body.name, body.index, body.shape, np.zeros(3), np.eye(3)):
-                features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
-                if len(features):
-                    add(features, body, element, law.friction, law.restitution)
-    return np.concatenate(found) if found else np.zeros(0, CONTACT)
+    @property
+    def size(self) -> np.ndarray:
+        """(n,) radius (m) about each body's centre of mass that holds what may touch a ground; zero where all are listed."""
+        size = np.zeros(self.world)
+        if self.crowded:
+            np.maximum.at(size, self.contacts["a"], np.linalg.norm(self.contacts["point"], axis=1) + self.reach)
+        return size
+
+    def near(self, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Indices of the contacts that come near their ground while no body leaves its room; those with terrain always do."""
+        if not self.crowded:
+            return self.listed
+        contacts, body = self.contacts, self.contacts["a"]
+        turns = Rotation.from_quat(bodies["q"][:-1], scalar_first=True).as_matrix()[body]
+        points = bodies["x"][body] + np.einsum("nij,nj->ni", turns, contacts["point"])
+        height = np.einsum("ni,ni->n", points, contacts["normal"]) - contacts["offset"] - self.reach
+        return np.flatnonzero((contacts["kind"] == FIELD) | (height <= AHEAD * places[body, 7] + MARGIN))
+
+    def build(self, chosen: np.ndarray, old: np.ndarray) -> np.ndarray:
+        """Records of the chosen contacts, with the impulses that those listed before (``old``) had in the last step."""
+        for name in ("gamma1", "beta1"):
+            self.contacts[name] = 0.0
+            self.contacts[name][self.listed] = old[name][: len(self.listed)]
+        self.listed = chosen
+        return self.contacts[chosen]
 
 
 def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:
-    """Records of all joint directions with limits or dry friction. Needs the joints' rows at a pose."""
-    from dalembert.formulations.maximal.assembly import direction_rows
+    """Records of all joint directions with limits or dry friction, at the knot."""
+    from dalembert.formulations.maximal.assembly import direction_inertias
 
-    found = []
-    for element in mechanism.joints:
-        kind = element.type
-        if not kind.bounded:
-            continue
-        joint = records.joints[element.index]
-        gradients = np.zeros((kind.freedom, 12))
-        direction_rows(records, element.index, gradients)
-        for i, (lower, upper) in enumerate(kind.limits):
-            friction = float(kind.friction[i])  # type: ignore[index, arg-type]
-            if not (np.isfinite(lower) or np.isfinite(upper) or friction > 0.0):
-                continue
-            record = np.zeros(1, LIMIT)
-            record["joint"], record["direction"], record["a"], record["b"] = element.index, i, joint["parent"], joint["child"]
-            record["end"] = lower, upper
-            record["restitution"], record["friction"] = kind.restitution, friction
-            softness = 0.0
-            for body, row in ((element.parent, gradients[i, :6]), (element.child, gradients[i, 6:])):
-                if body.index >= 0:
-                    softness += row[:3] @ row[:3] / body.mass + row[3:] @ np.linalg.solve(body.inertia, row[3:])
-            record["weight"] = 1.0 / softness
-            found.append(record)
-    return np.concatenate(found) if found else np.zeros(0, LIMIT)
+    bounded = [
+        (element, i) for element in mechanism.joints for i, ends in enumerate(element.type.limits)
+        if np.isfinite(ends).any() or element.type.friction[i] > 0.0  # type: ignore[index]
+    ]
+    limits = np.zeros(len(bounded), LIMIT)
+    for limit, (element, i) in zip(limits, bounded):
+        kind, joint = element.type, records.joints[element.index]
+        limit["joint"], limit["direction"], limit["a"], limit["b"] = element.index, i, joint["parent"], joint["child"]
+        limit["end"], limit["restitution"], limit["friction"] = kind.limits[i], kind.restitution, kind.friction[i]  # type: ignore[index]
+    if bounded:
+        alone, joined = direction_inertias(mechanism, records, [(element.index, i) for element, i in bounded])
+        limits["weight"] = np.maximum(alone, LEAST * joined)
+    return limits

@@ -11,6 +11,7 @@ from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, CONTACT, ELL
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import rotation_matrix
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.mechanism.touching import Surface
 
 #: points on each rim of a cylinder, on which it stands
 RIM = 8
@@ -18,13 +19,21 @@ RIM = 8
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """A convex shape on a body (index; -1 for the world), at ``position`` and with ``axes`` (columns) in the body's frame."""
+    """A convex part of a surface, at ``position`` and with ``axes`` (columns) in its body's frame."""
 
-    name: str
-    body: int
+    surface: Surface
     shape: Shape
     position: np.ndarray
     axes: np.ndarray
+
+    @property
+    def name(self) -> str:
+        return self.surface.owner
+
+    @property
+    def body(self) -> int:
+        """Index of the body, -1 for the world."""
+        return self.surface.body
 
     @property
     def size(self) -> float:
@@ -32,14 +41,19 @@ class Geometry:
         return float(np.linalg.norm(self.position)) + outer_radius(self.shape)
 
 
-def geometries(name: str, body: int, shape: Shape, position: np.ndarray, axes: np.ndarray) -> Iterator[Geometry]:
-    """The convex parts of a shape placed in a body's frame."""
+def geometries(surface: Surface) -> Iterator[Geometry]:
+    """The convex parts of a surface."""
+    assert surface.shape is not None
+    yield from _parts(surface, surface.shape, surface.position, rotation_matrix(surface.orientation))
+
+
+def _parts(surface: Surface, shape: Shape, position: np.ndarray, axes: np.ndarray) -> Iterator[Geometry]:
     if not isinstance(shape, Composite):
-        yield Geometry(name, body, shape, position, axes)
+        yield Geometry(surface, shape, position, axes)
         return
     for part, where, orientation in shape.parts:
         offset = np.asarray(where) - shape.center_of_mass
-        yield from geometries(name, body, part, position + axes @ offset, axes @ rotation_matrix(orientation))
+        yield from _parts(surface, part, position + axes @ offset, axes @ rotation_matrix(orientation))
 
 
 def corners(shape: Shape) -> np.ndarray:

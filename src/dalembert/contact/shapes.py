@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from dalembert.contact.build import label_index, pair_law
+from dalembert.contact.build import label_index
 from dalembert.contact.features import (
     Geometry,
     _blank,
@@ -19,22 +20,15 @@ from dalembert.contact.features import (
 from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
 from dalembert.contact.records import GEOMETRY, PAIR, Shapes
 from dalembert.kernel import kernel
-from dalembert.mechanism.mechanism import Mechanism, rotation_matrix
+from dalembert.mechanism.environment import PairLaw
 from dalembert.mechanism.shapes import Box, Capsule, Sphere
+from dalembert.mechanism.touching import Touching
 
 #: corners of a clipped face at most
 ROOM = 64
 #: most contact points of a pair
 SLOTS = 8
 _BOX_LOOPS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
-
-
-def collect(mechanism: Mechanism) -> tuple[list[Geometry], list[str]]:
-    """All shapes that may touch one another, with the name of the body or obstacle each belongs to."""
-    found = [g for b in mechanism.bodies if b.collide and b.shape is not None for g in geometries(b.name, b.index, b.shape, np.zeros(3), np.eye(3))]
-    for o in mechanism.obstacles:
-        found += geometries(o.name, -1, o.shape, o.position, rotation_matrix(o.orientation))
-    return found, [g.name for g in found]
 
 
 def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
@@ -114,37 +108,20 @@ def overlapping(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 class PairList:
     """The near pairs of a mechanism's shapes, valid while no body leaves its room."""
 
-    def __init__(self, mechanism: Mechanism, bodies: np.ndarray, edges: int) -> None:
-        self.mechanism, self.edges = mechanism, edges
-        self.found, self.names = collect(mechanism)
-        self.world = len(bodies) - 1
+    def __init__(self, touching: Touching, weights: np.ndarray, edges: int) -> None:
+        self.touching, self.weights, self.edges = touching, weights, edges
+        self.found = [g for surface in touching.paired for g in geometries(surface)]
+        self.world = len(weights)
         self.shapes = compile_shapes(self.found, self.world)
         self.keys: list[tuple[int, int]] = []
-        self.allowed = self._allowed()
         size = np.zeros(self.world)
         for g in self.found:
             if g.body >= 0:
                 size[g.body] = max(size[g.body], g.size)
         self.size = size
 
-    def _allowed(self) -> set[tuple[int, int]]:
-        """Pairs of geometries that may collide; bodies that a joint connects do not, unless a pair was declared."""
-        mechanism = self.mechanism
-        joined = {frozenset((j.parent.name, j.child.name)) for j in mechanism.joints if j.type.freedom < 6}
-        allowed = set()
-        for i, a in enumerate(self.found):
-            for j in range(i + 1, len(self.found)):
-                b = self.found[j]
-                if a.body == b.body:
-                    continue
-                key = frozenset((a.name, b.name))
-                if pair_law(mechanism, a.name, b.name).collide and (key not in joined or key in mechanism.pair_laws):
-                    allowed.add((i, j))
-        return allowed
-
-    @property
-    def possible(self) -> bool:
-        return bool(self.allowed)
+    def _law(self, i: int, j: int) -> PairLaw | None:
+        return self.touching.law(self.found[i].surface, self.found[j].surface)
 
     def places(self, bodies: np.ndarray, dt: float, stretch: float) -> np.ndarray:
         """(n, 9): pose, room (m) and size (m) of every body; rooms are a part of its size, more for fast bodies."""
@@ -158,16 +135,14 @@ class PairList:
 
     def near(self, bodies: np.ndarray, places: np.ndarray) -> list[tuple[int, int]]:
         """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap."""
-        centres, reach = np.zeros((len(self.found), 3)), np.zeros(len(self.found))
-        for k, (g, record) in enumerate(zip(self.found, self.shapes.geometries)):
-            R = rotation_matrix(bodies["q"][g.body]) if g.body >= 0 else np.eye(3)
-            centres[k] = (bodies["x"][g.body] if g.body >= 0 else 0.0) + R @ g.position
-            reach[k] = record["outer"] + (places[g.body, 7] if g.body >= 0 else 0.0)
+        turns = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
+        centres = np.array([bodies["x"][g.body] + turns[g.body] @ g.position for g in self.found]).reshape(-1, 3)
+        reach = self.shapes.geometries["outer"] + np.array([places[g.body, 7] if g.body >= 0 else 0.0 for g in self.found])
         pairs = overlapping(centres - reach[:, None], centres + reach[:, None])
         near = []
         for i, j in pairs.tolist():
             d = centres[i] - centres[j]
-            if (i, j) in self.allowed and d @ d <= (reach[i] + reach[j]) ** 2:
+            if d @ d <= (reach[i] + reach[j]) ** 2 and self._law(i, j) is not None:
                 near.append((i, j))
         return near
 
@@ -182,7 +157,7 @@ class PairList:
             return min(2 * SLOTS, sum(len(support_features(self.found[k])) for k in key))
         return SLOTS
 
-    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str], bodies: np.ndarray) -> tuple[np.ndarray, Shapes]:
+    def build(self, keys: list[tuple[int, int]], first: int, labels: list[str]) -> tuple[np.ndarray, Shapes]:
         """Contact records of a list of pairs, whose first one will have the index ``first``, and the shapes with them."""
         pairs = np.zeros(len(keys), PAIR)
         records = []
@@ -190,13 +165,14 @@ class PairList:
         for pair, key in zip(pairs, keys):
             i, j = sorted(key, key=lambda k: int(forms[k]))
             a, b = self.found[i], self.found[j]
-            law = pair_law(self.mechanism, a.name, b.name, *self._fallback(a.name, b.name))
+            law = self._law(i, j)
+            assert law is not None
             slots = _blank(self.slots(key))
             pair["i"], pair["j"], pair["first"], pair["slots"] = i, j, first, len(slots)
             pair["general"] = GENERAL in (forms[i], forms[j])
-            masses = [1.0 / bodies["mass"][g.body] for g in (a, b) if g.body >= 0]
+            masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
             slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
-            slots["owner"] = label_index(labels, *(self.names[k] for k in sorted(key)))
+            slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
             slots["part"] = np.arange(len(slots))
             slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
             slots["edges"] = self.edges if law.friction > 0.0 else 0
@@ -208,9 +184,3 @@ class PairList:
         self.keys = keys
         self.shapes = self.shapes._replace(pairs=pairs)
         return (np.concatenate(records) if records else _blank(0)), self.shapes
-
-    def _fallback(self, a: str, b: str) -> tuple[float, float]:
-        for o in self.mechanism.obstacles:
-            if o.name in (a, b):
-                return o.friction, o.restitution
-        return pair_law(self.mechanism, a, b).friction, pair_law(self.mechanism, a, b).restitution

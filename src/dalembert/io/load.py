@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from dalembert.errors import ModelError
+from dalembert.io.options import Options
 from dalembert.io.safety import read_model, scan_xml
 from dalembert.mechanism.mechanism import Mechanism
-
-BASES = (None, "fixed", "free")
 
 
 def load(
@@ -20,6 +21,12 @@ def load(
     base: str | None = None,
     root: str | Path | None = None,
     mesh_density: float | None = None,
+    contacts: bool = True,
+    self_collisions: bool | None = None,
+    limits: bool = True,
+    keyframe: str | int | None = None,
+    position: ArrayLike = (0.0, 0.0, 0.0),
+    orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
 ) -> Mechanism:
     """A ``Mechanism`` from a URDF, MJCF or native (TOML, JSON) file.
 
@@ -28,30 +35,38 @@ def load(
     world, "free" lets it float; None is "fixed" for URDF and what the file says for MJCF. ``root``: the folder that
     meshes and included files may come from (by default the model's own folder, or its package). ``mesh_density``
     (kg/m^3): mass of URDF links that have none.
+
+    ``contacts=False`` leaves out everything that touches, ``limits=False`` the limits and the dry friction of joints:
+    formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
+    no for URDF and what the file says for MJCF. ``keyframe``: the one of an MJCF file, by name or number, to start from.
+    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is.
     """
     path = Path(path)
-    if base not in BASES:
-        raise ModelError(f"base must be None, 'fixed' or 'free', got {base!r}")
-    if mesh_density is not None and not 0.0 < mesh_density < float("inf"):
-        raise ModelError(f"mesh_density must be positive, got {mesh_density}")
-    folder = None if root is None else Path(root)
-    reader = _reader(path)
-    if reader == "urdf":
-        from dalembert.io.urdf import load_urdf
-
-        mechanism = _guarded(path, lambda: load_urdf(path, merge_fixed=merge_fixed, base=base, root=folder, mesh_density=mesh_density))
-    elif reader == "mjcf":
-        from dalembert.io.mjcf import load_mjcf
-
-        mechanism = _guarded(path, lambda: load_mjcf(path, merge_fixed=merge_fixed, base=base, root=folder))
-    else:
-        from dalembert.io.native import read_native
-
-        mechanism = _guarded(path, lambda: read_native(path))
+    options = Options(
+        merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
+        self_collisions=self_collisions, limits=limits, keyframe=keyframe,
+        position=position, orientation=orientation,
+    )
+    mechanism = _guarded(path, lambda: _read(path, options))
     if strict and mechanism.report:
         more = f" (and {len(mechanism.report) - 1} more)" if len(mechanism.report) > 1 else ""
         raise ModelError(f"{path} asks for what is not supported, and strict=True: {mechanism.report[0]}{more}")
     return mechanism
+
+
+def _read(path: Path, options: Options) -> Mechanism:
+    kind = _reader(path)
+    if kind == "urdf":
+        from dalembert.io.urdf import load_urdf
+
+        return load_urdf(path, options)
+    if kind == "mjcf":
+        from dalembert.io.mjcf import load_mjcf
+
+        return load_mjcf(path, options)
+    from dalembert.io.native import read_native
+
+    return read_native(path, options)
 
 
 def _reader(path: Path) -> str:

@@ -38,6 +38,8 @@ class Ground:
     offset: float
     friction: float
     restitution: float
+    layer: int = 1
+    mask: int = 1
 
     def __repr__(self) -> str:
         return f"<ground {self.name!r}>"
@@ -53,6 +55,8 @@ class Obstacle:
     orientation: np.ndarray
     friction: float
     restitution: float
+    layer: int = 1
+    mask: int = 1
 
     def __repr__(self) -> str:
         return f"<obstacle {self.name!r}>"
@@ -68,9 +72,32 @@ class HeightField:
     spacing: np.ndarray
     friction: float
     restitution: float
+    layer: int = 1
+    mask: int = 1
 
     def __repr__(self) -> str:
         return f"<height field {self.name!r}: {self.heights.shape[0]} x {self.heights.shape[1]}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Collider:
+    """A shape on a body that touches. ``position`` is that of its centre of mass, ``orientation`` its own, in the body's frame.
+
+    Coefficients that are None leave the word to the other one.
+    """
+
+    name: str
+    body: Body
+    shape: Shape
+    position: np.ndarray
+    orientation: np.ndarray
+    friction: float | None = None
+    restitution: float | None = None
+    layer: int = 1
+    mask: int = 1
+
+    def __repr__(self) -> str:
+        return f"<collider {self.name!r} of {self.body.name!r}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +121,11 @@ class PairLaw:
 
 
 class EnvironmentBuilder:
-    """The part of ``Mechanism`` that says what may touch what."""
+    """The part of ``Mechanism`` that says what may touch what.
+
+    Two things touch where the ``layer`` of one and the ``mask`` of the other have a bit in common; both are 1 unless
+    given. Friction and restitution of a pair are the larger ones of the two, unless ``contact_pair`` says otherwise.
+    """
 
     name: str
     world: Body
@@ -102,6 +133,7 @@ class EnvironmentBuilder:
     grounds: list[Ground]
     obstacles: list[Obstacle]
     terrains: list[HeightField]
+    colliders: list[Collider]
     contact_points: list[ContactPoint]
     pair_laws: dict[frozenset[str], PairLaw]
     _names: dict[str, Any]
@@ -114,20 +146,20 @@ class EnvironmentBuilder:
 
     def ground(
         self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: float = DEFAULT_FRICTION,
-        restitution: float = DEFAULT_RESTITUTION, name: str = "ground",
+        restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground",
     ) -> Ground:
         """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient."""
         self._take_name(name, "ground")
         if not np.isfinite(offset):
             raise ModelError(f"ground {name!r}: offset must be finite, got {offset}")
-        ground = Ground(name, as_axis(normal, f"normal of ground {name!r}"), float(offset), *self._coefficients(name, friction, restitution))
+        ground = Ground(name, as_axis(normal, f"normal of ground {name!r}"), float(offset), *self._touch(name, friction, restitution, layer, mask))
         self.grounds.append(ground)
         self._names[name] = ground
         return ground
 
     def obstacle(
         self, name: str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0), orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
-        friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION,
+        friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
     ) -> Obstacle:
         """Add a shape that stands still in the world; its mass says nothing."""
         from dalembert.mechanism.mechanism import unit_quaternion, vector
@@ -137,7 +169,7 @@ class EnvironmentBuilder:
             raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
         element = Obstacle(
             name, shape, vector(position, 3, f"position of obstacle {name!r}"),
-            unit_quaternion(orientation, f"orientation of obstacle {name!r}"), *self._coefficients(name, friction, restitution),
+            unit_quaternion(orientation, f"orientation of obstacle {name!r}"), *self._touch(name, friction, restitution, layer, mask),
         )
         self.obstacles.append(element)
         self._names[name] = element
@@ -145,7 +177,7 @@ class EnvironmentBuilder:
 
     def height_field(
         self, heights: ArrayLike, *, origin: ArrayLike = (0.0, 0.0), spacing: ArrayLike = 1.0, friction: float = DEFAULT_FRICTION,
-        restitution: float = DEFAULT_RESTITUTION, name: str = "terrain",
+        restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "terrain",
     ) -> HeightField:
         """Add a terrain through a grid of ``heights`` (nx, ny), m: heights[i, j] stands at origin + (i, j) * spacing.
 
@@ -164,9 +196,34 @@ class EnvironmentBuilder:
             raise ModelError(f"height field {name!r}: spacing must be positive, got {steps}")
         element = HeightField(
             name, np.ascontiguousarray(grid), vector(origin, 2, f"origin of height field {name!r}"), steps,
-            *self._coefficients(name, friction, restitution),
+            *self._touch(name, friction, restitution, layer, mask),
         )
         self.terrains.append(element)
+        self._names[name] = element
+        return element
+
+    def collider(
+        self, name: str, body: Body | str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0),
+        orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0), friction: float | None = None, restitution: float | None = None,
+        layer: int = 1, mask: int = 1,
+    ) -> Collider:
+        """Let a shape on a body touch others, besides the shape that its mass may come from; the shape's own mass says nothing.
+
+        ``position`` (m, of the shape's centre of mass) and ``orientation`` are in the body's frame.
+        """
+        from dalembert.mechanism.mechanism import unit_quaternion, vector
+
+        self._take_name(name, "collider")
+        owner = self._body(body, f"collider {name!r}")
+        if owner is self.world:
+            raise ModelError(f"collider {name!r} needs a body that moves, not the world: use obstacle")
+        if not isinstance(shape, Shape):
+            raise ModelError(f"collider {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
+        element = Collider(
+            name, owner, shape, vector(position, 3, f"position of collider {name!r}"),
+            unit_quaternion(orientation, f"orientation of collider {name!r}"), *self._touch(name, friction, restitution, layer, mask),
+        )
+        self.colliders.append(element)
         self._names[name] = element
         return element
 
@@ -195,9 +252,10 @@ class EnvironmentBuilder:
     def contact_pair(
         self, a: Any, b: Any, *, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
     ) -> PairLaw:
-        """Say how two bodies (or a body and a ground, obstacle or terrain, by name) touch, or that they do not.
+        """Say how two bodies or colliders (or one and a ground, obstacle or terrain, by name) touch, or that they do not.
 
-        Bodies that a joint connects do not collide unless a pair says so.
+        What is said of colliders goes before what is said of their bodies. Bodies that a joint connects do not collide
+        unless a pair says so.
         """
         names = []
         for end in (a, b):
@@ -207,19 +265,27 @@ class EnvironmentBuilder:
             names.append(name)
         if names[0] == names[1]:
             raise ModelError(f"contact_pair needs two different bodies, got {names[0]!r} twice")
-        law = PairLaw(*self._coefficients(f"{names[0]} and {names[1]}", friction, restitution), bool(collide))
+        what = f"{names[0]} and {names[1]}"
+        law = PairLaw(coefficient(friction, f"friction of {what!r}"), coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide))
         self.pair_laws[frozenset(names)] = law
         return law
 
     @staticmethod
-    def _coefficients(name: str, friction: float, restitution: float) -> tuple[float, float]:
-        return coefficient(friction, f"friction of {name!r}"), coefficient(restitution, f"restitution of {name!r}", 1.0)
+    def _touch(name: str, friction: Any, restitution: Any, layer: int, mask: int) -> tuple[Any, Any, int, int]:
+        """Coefficients and bits of something that touches, checked."""
+        for what, bits in (("layer", layer), ("mask", mask)):
+            if not isinstance(bits, int | np.integer):
+                raise ModelError(f"{what} of {name!r} must be a whole number, whose bits count, got {bits!r}")
+        return (
+            None if friction is None else coefficient(friction, f"friction of {name!r}"),
+            None if restitution is None else coefficient(restitution, f"restitution of {name!r}", 1.0), int(layer), int(mask),
+        )
 
     @property
     def touches(self) -> bool:
         """True when something may touch something, or a joint has limits or dry friction."""
-        colliding = sum(b.collide for b in self.bodies)
-        around = self.grounds or self.obstacles or self.terrains
-        if self.contact_points or (colliding and around) or colliding > 1:
+        from dalembert.mechanism.touching import Touching
+
+        if self.contact_points or any(j.type.bounded for j in self.joints):  # type: ignore[attr-defined]
             return True
-        return any(j.type.bounded for j in self.joints)  # type: ignore[attr-defined]
+        return Touching(self).any  # type: ignore[arg-type]

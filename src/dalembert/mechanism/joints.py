@@ -97,6 +97,11 @@ class Joint:
         return tuple(result)
 
     @property
+    def holds(self) -> bool:
+        """True when it takes away some freedom; springs and free joints do not."""
+        return bool(self.extra) or len(self.slides) + len(self.turns) < 6
+
+    @property
     def bounded(self) -> bool:
         """True when some direction has a limit or dry friction."""
         return bool(np.isfinite(np.array(self.limits, dtype=float)).any() or any(f > 0.0 for f in self.friction))  # type: ignore[union-attr]

@@ -12,7 +12,15 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
-from dalembert.mechanism.environment import ContactPoint, EnvironmentBuilder, Ground, HeightField, Obstacle, PairLaw
+from dalembert.mechanism.environment import (
+    Collider,
+    ContactPoint,
+    EnvironmentBuilder,
+    Ground,
+    HeightField,
+    Obstacle,
+    PairLaw,
+)
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
@@ -128,6 +136,7 @@ class Mechanism(EnvironmentBuilder):
     grounds: list[Ground] = field(default_factory=list, init=False)
     obstacles: list[Obstacle] = field(default_factory=list, init=False)
     terrains: list[HeightField] = field(default_factory=list, init=False)
+    colliders: list[Collider] = field(default_factory=list, init=False)
     contact_points: list[ContactPoint] = field(default_factory=list, init=False)
     pair_laws: dict[frozenset[str], PairLaw] = field(default_factory=dict, init=False)
     initial_joints: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
@@ -243,12 +252,12 @@ class Mechanism(EnvironmentBuilder):
         child: Body | str,
         *,
         at: ArrayLike | tuple[ArrayLike, ArrayLike] = (0.0, 0.0, 0.0),
-        frame: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        frame: ArrayLike | tuple[ArrayLike, ArrayLike] = (1.0, 0.0, 0.0, 0.0),
     ) -> JointElement:
         """Join ``child`` to ``parent`` at a world point of the reference pose (or a pair: one on each body).
 
-        ``frame``: orientation of the joint's axes in the world at the reference pose, a quaternion; what a joint
-        transmits is reported along these axes, carried by the parent.
+        ``frame``: orientation of the joint's axes in the world at the reference pose, a quaternion (or a pair: one on each
+        body); what a joint transmits is reported along these axes, carried by the parent.
         """
         self._take_name(name, "joint")
         if not isinstance(type, Joint):
@@ -259,11 +268,12 @@ class Mechanism(EnvironmentBuilder):
         if child is self.world:
             raise ModelError(f"joint {name!r}: the world can only be the parent; swap {parent.name!r} and the world")
         points = self._points(at, f"joint {name!r}")
-        turn = rotation_matrix(unit_quaternion(frame, f"frame of joint {name!r}"))
+        turns = [frame, frame] if np.ndim(frame) < 2 else frame  # type: ignore[list-item]
+        axes = [rotation_matrix(unit_quaternion(turn, f"frame of joint {name!r}")) for turn in turns]  # type: ignore[union-attr]
         element = JointElement(
             name, len(self.joints), type, parent, child,
             *(rotation_matrix(b.orientation).T @ (p - b.position) for b, p in zip((parent, child), points)),
-            *(rotation_matrix(b.orientation).T @ turn for b in (parent, child)),
+            *(rotation_matrix(b.orientation).T @ turn for b, turn in zip((parent, child), axes)),
         )
         apart = float(np.linalg.norm(points[1] - points[0]))
         if isinstance(type, Distance | PointSpring) and apart < 1e-9 and getattr(type, "length", None) is None:

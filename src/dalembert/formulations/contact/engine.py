@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.build import build_contacts, build_limits
+from dalembert.ahead import Jobs, prepare
+from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
-from dalembert.contact.records import ENTRY, Scene, Tape
-from dalembert.contact.shapes import PairList
+from dalembert.contact.records import CONTACT, ENTRY, LIMIT, Scene, Tape
+from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import OverlapError, StepFailure
+from dalembert.formulations.contact.interior_point import interior_point
 from dalembert.formulations.contact.step import LOG_FULL, LOST, run_contact_steps
+from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.assembly import close_loops
 from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.knot import evaluate_knot
@@ -21,11 +24,22 @@ from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational.equations import SOLVED
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
+from dalembert.mechanism.touching import Touching
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
+#: contacts that may stay listed when they are no longer near
+SPARE = 32
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
+
+
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    scene = Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0))
+    numbers = (0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0)
+    yield interior_point.part, (examples.records(), scene, *examples.graph(), *numbers, np.zeros(6))  # type: ignore[attr-defined]
+    yield from examples.reading()
 
 
 class ContactEngine(VariationalEngine):
@@ -35,23 +49,27 @@ class ContactEngine(VariationalEngine):
     """
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        prepare(ahead)
         super().__init__(mechanism, options)
         records = self.records
         self.step_records = records._replace(bodies=records.bodies.copy(), joints=records.joints.copy(), couplings=records.couplings.copy())
         edges = options.cone_edges if options.cone == "linear" else 0
         self.labels: list[str] = []
-        self.fixed = build_contacts(mechanism, records, edges, self.labels)
-        self.pairs = PairList(mechanism, records.bodies, edges)
+        touching = Touching(mechanism)
+        self.grounds = GroundList(mechanism, touching, records, edges, self.labels)
+        self.pairs = PairList(touching, self.grounds.weights, edges)
+        self.pairs.size = np.maximum(self.pairs.size, self.grounds.size)
+        contacts = self.grounds.contacts.copy()
         limits = build_limits(mechanism, records)
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
-        self.scene = Scene(self.fixed, limits, heights, frame, self.pairs.shapes)
+        self.scene = Scene(contacts, limits, heights, frame, self.pairs.shapes)
         self._fresh = True
         self._general: GeneralPairs | None = None
         self.places = np.zeros((len(records.bodies) - 1, 9))
         self.scratch = np.zeros(6)
-        self.log = np.zeros(max(4096, 4 * len(self.fixed)), ENTRY)
+        self.log = np.zeros(max(4096, 4 * len(contacts)), ENTRY)
         self._pages: list[np.ndarray] = []
         self._tape: Tape | None = None
         self._last: tuple[np.ndarray, np.ndarray] | None = None
@@ -77,22 +95,23 @@ class ContactEngine(VariationalEngine):
                 node[back] = structure.block(body, index) if body != world else -1
 
     def _list_pairs(self, stretch: float) -> None:
-        """Look for near pairs again; analyse the graph again if there are new ones."""
+        """Look for near pairs and grounds again; analyse the graph again if there are new ones."""
         bodies = self.step_records.bodies
         self.places = self.pairs.places(bodies, self.options.dt, stretch)
-        near = self.pairs.near(bodies, self.places)
-        if set(near) <= set(self.pairs.keys) and len(self.pairs.keys) <= 2 * len(near) + 8:
+        near, ground = self.pairs.near(bodies, self.places), self.grounds.near(bodies, self.places)
+        listed, old = self.grounds.listed, self.scene.contacts
+        needed = len(ground) + sum(self.pairs.slots(key) for key in near)
+        if set(near) <= set(self.pairs.keys) and np.isin(ground, listed).all() and len(old) <= 2 * needed + SPARE:
             return
-        kept = {key: self.scene.contacts[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
-        first = len(self.fixed)
-        old = self.scene.contacts
-        slots, shapes = self.pairs.build(near, first, self.labels, bodies)
+        kept = {key: old[int(p["first"]) : int(p["first"]) + int(p["slots"])] for key, p in zip(self.pairs.keys, self.pairs.shapes.pairs)}
+        standing = self.grounds.build(ground, old)
+        slots, shapes = self.pairs.build(near, len(standing), self.labels)
         for key, pair in zip(near, shapes.pairs):
             if key in kept:
-                begin = int(pair["first"]) - first
+                begin = int(pair["first"]) - len(standing)
                 for name in ("gamma1", "beta1"):
                     slots[name][begin : begin + int(pair["slots"])] = kept[key][name]
-        self.scene = self.scene._replace(contacts=np.concatenate([old[:first], slots]), shapes=shapes)
+        self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()

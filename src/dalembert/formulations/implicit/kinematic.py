@@ -7,20 +7,23 @@ rows can be met, their weights do not change the pose.
 """
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
-from dalembert.formulations.implicit.stage import dot4, residual
+from dalembert.formulations.implicit.stage import FLIP, add4, dot4, residual
 from dalembert.formulations.implicit.step import accept, aggregate, record_knot, restore
-from dalembert.formulations.maximal.knot import apply_inputs, set_targets
-from dalembert.kernel import inline, kernel, merged
+from dalembert.formulations.maximal.knot import apply_inputs, joint_at_knot, set_targets, write_gradients
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.linalg.rows import add, largest, load, load_vector, replace, scale, store, store_vector, subtract, zeros
+from dalembert.mechanism.rows import consistent, row_value
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import add3, load3, load4, scale3
+from dalembert.spatial.tuples import add3, load3, load4, scale3, store3, store4, store9
 
 SOLVED, INCONSISTENT, SINGULAR = 0, 1, 2
 #: an iteration that shrinks the open rows by at least this factor keeps the factor of N for the next one
-REUSE = 0.1
+REUSE = 0.01
 #: rows that rounding keeps from closing further, m or rad
 CLOSED = 1e-11
 #: differences of the last poses that the first guess may use
@@ -97,16 +100,33 @@ def pull(v, G, sizes, rows):
     store_vector(v, total)
 
 
-@inline
-def open_rows(records, row_residual, gamma, fine):
-    """The largest open amount of all rows at a residual, m or rad."""
-    if not fine:
-        return np.inf
+@kernel
+def measure(records, stages, soft, pulled, gamma):
+    """The pose that the stages' velocities lead to, gradients of all rows there, and their weighted open amounts W^-1 g.
+
+    Returns the largest g, in m or rad, or infinity when a joint flipped.
+    """
+    bodies, joints = records.bodies, records.joints
+    for i in range(stages.shape[0]):
+        s, body = stages[i], bodies[i]
+        store3(body.x, add3(load3(s.xp), scale3(gamma, load3(s.v))))
+        q = quaternion.normalize(add4(load4(s.qp), load4(s.w), gamma))
+        store4(body.q, q)
+        store9(body.R, quaternion.to_matrix(q))
     size = 0.0
-    for i in range(records.joints.shape[0]):
-        for k in range(records.joints[i].locks):
-            size = max(size, abs(row_residual[i, k]))
-    return gamma * size
+    for i in range(joints.shape[0]):
+        joint = joints[i]
+        y, C, R_parent = joint_at_knot(bodies, joint)
+        if not consistent(joint, C, FLIP):
+            return np.inf
+        for k in range(joint.locks):
+            value = row_value(joint, k, y, C)
+            if not isfinite(value):
+                return np.inf
+            pulled[i, k] = soft[i, k] * value
+            size = max(size, abs(value))
+        write_gradients(joint, joint.locks, y, C, R_parent)
+    return size
 
 
 @kernel
@@ -176,15 +196,13 @@ def turn(bodies, stages, vector, gamma, step):
             s.w[c] = (sign * q[c] - s.qp[c]) / gamma
 
 
-@merged
-def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, coupling_impulse, rows, coupling_rows, pulled,
-              gamma, tolerance, max_iterations):
+@kernel
+def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between, pulled, gamma, tolerance, max_iterations):
     """Gauss-Newton with line search from the guess in the stages (eq. 33). Returns (outcome, iterations, largest open row).
 
-    At the end the residuals are those of the pose found, without impulses, and N is factored at a pose nearby.
+    N is left factored at a pose nearby.
     """
-    _, fine = residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
-    size = open_rows(records, rows, gamma, fine)
+    size = measure(records, stages, soft, pulled, gamma)
     fresh = False
     iteration = 0
     while iteration == 0 or size > tolerance:
@@ -193,9 +211,6 @@ def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between
         iteration += 1
         if not fresh and normal_matrix(records, soft, blocks, schedule, diagonal, between) >= 0:
             return SINGULAR, iteration, size
-        for i in range(pulled.shape[0]):
-            for k in range(records.joints[i].locks):
-                pulled[i, k] = gamma * soft[i, k] * rows[i, k]
         for i in range(stages.shape[0]):
             store_vector(vector[i].v, zeros())
         gather(records, vector, pulled)
@@ -205,14 +220,13 @@ def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between
         while step > 1e-3:
             turn(records.bodies, stages, vector, gamma, step - done)
             done = step
-            _, fine = residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
-            new = open_rows(records, rows, gamma, fine)
+            new = measure(records, stages, soft, pulled, gamma)
             if new < size or new <= tolerance:
                 break
             step *= 0.5
         if step <= 1e-3:
             turn(records.bodies, stages, vector, gamma, -done)
-            _, fine = residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
+            measure(records, stages, soft, pulled, gamma)
             if size < CLOSED or not fresh:
                 return (SOLVED if size < CLOSED else INCONSISTENT), iteration, size
             fresh = False
@@ -222,7 +236,7 @@ def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between
     return SOLVED, iteration, size
 
 
-@merged
+@kernel
 def find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, rows, pulled, tolerance):
     """Impulses of all rows, least in the weighted norm, that balance the bodies at the residuals in the stages (eq. 32).
 
@@ -332,8 +346,8 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
         for known in (min(ORDERS, int(history) + 1), 0):
             guess(stages, vector, path, sizes, known, gamma)
             outcome, spent, size = find_pose(
-                records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, coupling_impulse, rows, coupling_rows, pulled,
-                gamma, max(1e-13, min(1e-12, tolerance * dt)), max_iterations,
+                records, stages, soft, blocks, schedule, vector, diagonal, between, pulled, gamma, max(1e-13, min(1e-12, tolerance * dt)),
+                max_iterations,
             )
             iterations += spent
             if outcome == SOLVED:
@@ -341,6 +355,7 @@ def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diag
         if outcome != SOLVED:
             restore(records, stages)
             return outcome, index, size
+        residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
         if starts and multistep == 2:
             even_acceleration(records, stages)
             residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)

@@ -119,14 +119,47 @@ def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
     return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
 
 
+def _mass_blocks(records: Records) -> np.ndarray:
+    """(n, 6, 6) mass and inertia of each body."""
+    bodies = records.bodies[:-1]
+    blocks = np.zeros((len(bodies), 6, 6))
+    blocks[:, :3, :3] = bodies["mass"][:, None, None] * np.eye(3)
+    blocks[:, 3:, 3:] = bodies["inertia"].reshape(-1, 3, 3)
+    return blocks
+
+
+def _block_diagonal(blocks: np.ndarray) -> Any:
+    return sparse.csr_matrix(sparse.block_diag(list(blocks)))
+
+
 def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
-    blocks = []
-    for i, body in enumerate(records.bodies[:-1]):
-        block = np.zeros((6, 6))
-        block[:3, :3] = body["mass"] * np.eye(3)
-        block[3:, 3:] = body["inertia"].reshape(3, 3)
-        blocks.append(block * (1.0 if factors is None else factors[i]))
-    return sparse.csr_matrix(sparse.block_diag(blocks))
+    blocks = _mass_blocks(records)
+    return _block_diagonal(blocks if factors is None else factors[:, None, None] * blocks)
+
+
+def direction_inertias(mechanism: Mechanism, records: Records, directions: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Inertias (kg or kg m^2) that a force along each direction (joint, number) moves at the knot.
+
+    Of its two bodies alone, 1 / (g M^-1 g^T) with the row g of the direction; and with all joints holding, 1 / (g P g^T) with
+    P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1 and the rows G that hold.
+    """
+    holding, wanted = _rows(mechanism, records, {}, {}), Rows(len(records.bodies) - 1)
+    for index, i in directions:
+        joint = records.joints[index]
+        gradients = np.zeros((int(joint["free"]), 12))
+        direction_rows(records, index, gradients)
+        wanted.add("", 0.0, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
+    G, g, blocks = holding.matrix(), wanted.matrix(), _mass_blocks(records)
+    mass, inverse = _block_diagonal(blocks), _block_diagonal(np.linalg.inv(blocks))
+
+    def alone(rows: Any) -> np.ndarray:
+        return np.asarray((rows @ inverse).multiply(rows).sum(axis=1)).ravel()
+
+    system = sparse.bmat([[mass, G.T], [G, sparse.diags(-1e-9 * alone(G))]], format="csc") if G.shape[0] else mass.tocsc()
+    moved = splu(system).solve(np.vstack([g.T.toarray(), np.zeros((G.shape[0], len(directions)))]))[: mass.shape[0]]
+    mobility = np.maximum(np.einsum("in,ni->i", g.toarray(), moved), 1e-9 * alone(g))
+    rotor = np.array([records.joints["armature"][index, i] for index, i in directions])
+    return 1.0 / alone(g) + rotor, 1.0 / mobility + rotor
 
 
 def _move(bodies: np.ndarray, step: np.ndarray, largest: float) -> float:

@@ -9,7 +9,7 @@ from math import pi
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.records import (
     BALL,
@@ -85,6 +85,18 @@ def joint_at_knot(bodies, joint):
     return y, C, R_parent
 
 
+@inline
+def write_gradients(joint, rows, y, C, R_parent):
+    """Gradients of a joint's first ``rows`` rows by parent and child."""
+    for k in range(rows):
+        if joint.row_direction[k] >= 0:
+            force, parent, child = direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
+        else:
+            force, parent, child = row_gradient(joint, k, y, C, R_parent)
+        put6(joint.Gp[k], neg3(force), parent)
+        put6(joint.Gc[k], force, child)
+
+
 @kernel
 def evaluate_knot(records):
     """Rotations, coordinates, row gradients and smooth forces of all elements at the knot; impulses are cleared."""
@@ -100,13 +112,8 @@ def evaluate_knot(records):
         y, C, R_parent = joint_at_knot(bodies, joint)
         if joint.free > 0:
             coordinates(joint, y, C, joint.coordinate)
+        write_gradients(joint, joint.rows, y, C, R_parent)
         for k in range(joint.rows):
-            if joint.row_direction[k] >= 0:
-                force, parent, child = direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
-            else:
-                force, parent, child = row_gradient(joint, k, y, C, R_parent)
-            put6(joint.Gp[k], neg3(force), parent)
-            put6(joint.Gc[k], force, child)
             joint.mu[k] = 0.0
         if joint.active:
             apply_laws(bodies, joint, y, C, R_parent)
@@ -346,7 +353,7 @@ def add_solution(records, vector, velocity, impulse, coupling_impulse):
         coupling_impulse[i] += vector[couplings[i].node].v[0]
 
 
-@merged
+@kernel
 def project(records, blocks, schedule, vector, compliance, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
     """Velocities (n + 1, 6) nearest to the momenta ``wanted`` in the mass metric that satisfy every row.
 
@@ -372,7 +379,7 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
     return worst
 
 
-@merged
+@kernel
 def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse, coupling_impulse):
     """Joint forces at the knot for given velocities (n + 1, 6).
 

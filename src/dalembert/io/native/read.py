@@ -1,0 +1,185 @@
+"""Mechanisms from the text of a model file: checked piece by piece, and bit for bit what was written."""
+from __future__ import annotations
+
+import base64
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgspec_module
+from dalembert.io.options import Options
+from dalembert.io.safety import read_model
+from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.mechanism import JointElement, Mechanism, vector
+from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
+from dalembert.mechanism.visuals import Mesh, Visual
+
+
+def read_native(path: Path, options: Options) -> Mechanism:
+    """The mechanism of a .toml or .json file."""
+    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "keyframe", "position", "orientation")
+    return loads(read_model(path), path.suffix.lower(), str(path), options)
+
+
+def loads(text: bytes, ending: str, source: str, options: Options | None = None) -> Mechanism:
+    """The mechanism of a model file's text."""
+    msgspec = msgspec_module()
+    try:
+        decode = msgspec.toml.decode if ending == ".toml" else msgspec.json.decode
+        data = decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise ModelError(f"{source} is no valid {ending[1:].upper()}: {error}") from error
+    try:
+        checked = msgspec.convert(data, file_record())
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{source} is no model of dalembert: {error}") from error
+    if checked.format != FORMAT:
+        raise ModelError(f"{source} has format {checked.format}; this version of dalembert reads format {FORMAT}")
+    return _build(msgspec.to_builtins(checked), options or Options())
+
+
+def _build(data: dict[str, Any], options: Options) -> Mechanism:
+    mechanism = Mechanism(data["name"], gravity=data["gravity"])
+    for entry in data["bodies"]:
+        name = entry["name"]
+        shape = _read_shape(entry["shape"]) if entry["shape"] is not None else None
+        if shape is None and entry["collide"]:
+            raise ModelError(f"body {name!r} has no shape to collide with")
+        mechanism._append_body(
+            name, check_mass(entry["mass"], name), _inertia(entry["inertia"], name), vector(entry["position"], 3, f"position of body {name!r}"),
+            _unit(entry["orientation"], f"orientation of body {name!r}"), shape, entry["collide"] and options.contacts,
+        )
+        if entry["visuals"] is not None:
+            mechanism.visuals[name] = [_read_visual(v, name) for v in entry["visuals"]]
+    for entry in data["joints"]:
+        _read_joint(mechanism, entry, options)
+    for entry in data["gears"]:
+        mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
+    for entry in data["loads"]:
+        mechanism.load(entry["body"], force=entry["force"], torque=entry["torque"])
+    for entry in data["start"]:
+        if (entry["joint"] is None) == (entry["body"] is None):
+            raise ModelError("each entry of start names a joint or a body")
+        name = entry["joint"] if entry["joint"] is not None else entry["body"]
+        mechanism.start(name, entry["value"], rate=entry["rate"], linear=entry["linear"], angular=entry["angular"])
+    for entry in data["actuators"]:
+        for joint in entry["arms"]:
+            if not isinstance(mechanism[joint], JointElement):
+                raise ModelError(f"actuator {entry['name']!r} needs joints, got {joint!r}")
+        tuples: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+        mechanism.actuators[entry["name"]] = Actuator(**tuples)
+    if options.contacts:
+        _read_contacts(mechanism, data)
+    if data["visuals"]:
+        mechanism.visuals["world"] = [_read_visual(v, "world") for v in data["visuals"]]
+    mechanism.report.extend(data["report"])
+    return mechanism
+
+
+def _read_contacts(mechanism: Mechanism, data: dict[str, Any]) -> None:
+    """What touches, and how pairs do."""
+    for entry in data["grounds"]:
+        _keep(mechanism.ground(**entry), normal=entry["normal"])
+    for kind, add in (("obstacles", mechanism.obstacle), ("colliders", mechanism.collider)):
+        for entry in data[kind]:
+            element = add(**{**entry, "shape": _read_shape(entry["shape"])})
+            _keep(element, orientation=_unit(entry["orientation"], f"orientation of {entry['name']!r}"))
+    for entry in data["terrains"]:
+        mechanism.height_field(**entry)
+    for entry in data["contact_points"]:
+        mechanism.contact_point(**entry)
+    for entry in data["pairs"]:
+        if len(entry["between"]) != 2:
+            raise ModelError(f"a pair is between two, got {entry['between']}")
+        mechanism.contact_pair(*entry.pop("between"), **entry)
+
+
+def _keep(element: Any, **numbers: Any) -> None:
+    """Directions and quaternions as they were written: they have length one already, and to scale them again would round them."""
+    for name, value in numbers.items():
+        array = np.array(value, dtype=float)
+        if np.abs(array - getattr(element, name)).max() > 1e-9:
+            raise ModelError(f"{name} of {element.name!r} must have length one, got {array.tolist()}")
+        object.__setattr__(element, name, array)
+
+
+def _inertia(value: Any, name: str) -> np.ndarray:
+    inertia = np.array(value, dtype=float)
+    if inertia.shape != (3, 3) or not np.isfinite(inertia).all() or not np.array_equal(inertia, inertia.T) or np.linalg.eigvalsh(inertia)[0] <= 0.0:
+        raise ModelError(f"inertia of body {name!r} must be a symmetric positive definite 3x3 matrix")
+    return inertia
+
+
+def _unit(value: Any, what: str) -> np.ndarray:
+    """A quaternion as it stands, if its length is one."""
+    q = vector(value, 4, what)
+    if abs(float(q @ q) - 1.0) > 1e-9:
+        raise ModelError(f"{what} must have length one, got {q.tolist()}")
+    return q
+
+
+def _frame(value: Any, what: str) -> np.ndarray:
+    R = np.array(value, dtype=float)
+    if R.shape != (3, 3) or not np.isfinite(R).all() or np.abs(R @ R.T - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0.0:
+        raise ModelError(f"{what} must be a rotation matrix")
+    return R
+
+
+def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -> None:
+    name, parameters = entry["name"], dict(entry["parameters"])
+    kind = TYPES.get(entry["type"])
+    if kind is None:
+        raise ModelError(f"joint {name!r} has the unknown type {entry['type']!r}; choose from: {', '.join(TYPES)}")
+    unknown = set(parameters) - {f.name for f in fields(kind)}
+    if unknown:
+        raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
+    if not options.limits:
+        parameters = {k: v for k, v in parameters.items() if k not in ("limits", "friction", "restitution")}
+    if "drive" in parameters and not isinstance(parameters["drive"], str):
+        parameters["drive"] = tuple(v or None for v in parameters["drive"])
+    tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
+    element = mechanism.joint(name, kind(**tuples), entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
+    for field in ("point_parent", "point_child"):
+        object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
+    for field in ("frame_parent", "frame_child"):
+        object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
+
+
+def _read_shape(data: dict[str, Any], depth: int = 0) -> Shape:
+    data = dict(data)
+    name = data.pop("type", None)
+    if name not in SHAPES or depth > 20:
+        raise ModelError(f"unknown shape {name!r}; choose from: {', '.join(SHAPES)}")
+    kind = SHAPES[name]
+    if kind is Composite:
+        parts = [(_read_shape(p["shape"], depth + 1), tuple(p["position"]), tuple(p["orientation"])) for p in data["parts"]]
+        shape: Shape = Composite(parts=parts)
+        object.__setattr__(shape, "parts", tuple(parts))
+        return shape
+    unknown = set(data) - {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    if unknown or not issubclass(kind, Primitive):
+        raise ModelError(f"shape {name} has no parameter {sorted(unknown)}")
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    shape = kind(**values)
+    if "axis" in values and not isinstance(values["axis"], str):  # a unit vector already: not to be rounded once more
+        object.__setattr__(shape, "axis", values["axis"])
+    return shape
+
+
+def _read_visual(data: dict[str, Any], name: str) -> Visual:
+    if (data["mesh"] is None) == (data["shape"] is None):
+        raise ModelError(f"a visual of {name!r} must have either a shape or a mesh")
+    geometry = _read_shape(data["shape"]) if data["shape"] is not None else _read_mesh(data["mesh"], name)
+    colour = None if data["colour"] is None else tuple(vector(data["colour"], 4, f"colour of a visual of {name!r}").tolist())
+    return Visual(geometry, vector(data["position"], 3, f"position of a visual of {name!r}"), _unit(data["orientation"], f"orientation of a visual of {name!r}"), colour)  # type: ignore[arg-type]
+
+
+def _read_mesh(data: dict[str, str], name: str) -> Mesh:
+    try:
+        arrays = [np.frombuffer(base64.b64decode(data[key], validate=True), dtype=kind).reshape(-1, 3) for key, kind in (("vertices", "<f4"), ("faces", "<i4"))]
+    except ValueError as error:
+        raise ModelError(f"a mesh of {name!r} is damaged: {error}") from error
+    return Mesh(*arrays)

@@ -1,0 +1,158 @@
+"""Mechanisms as plain data, and as the text of a model file."""
+from __future__ import annotations
+
+import base64
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.hdf5 import _replacing
+from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
+from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
+from dalembert.mechanism.shapes import Composite, Shape
+from dalembert.mechanism.visuals import Mesh, Visual
+
+
+def to_data(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism as plain dicts, lists, numbers and words."""
+    if mechanism.potentials:
+        raise ModelError(f"potential {mechanism.potentials[0].name!r} of {mechanism.name!r} is a Python function, which no model file can hold")
+    data: dict[str, Any] = dict(
+        format=FORMAT, name=mechanism.name, gravity=_plain(mechanism.gravity),
+        bodies=[_body(mechanism, body) for body in mechanism.bodies], joints=[_joint(j) for j in mechanism.joints],
+    )
+    optional = dict(
+        gears=[_gear(c) for c in mechanism.couplings],
+        grounds=[_surface(e) for e in mechanism.grounds], obstacles=[_surface(e) for e in mechanism.obstacles],
+        terrains=[_surface(e) for e in mechanism.terrains], colliders=[_surface(e) for e in mechanism.colliders],
+        contact_points=[_surface(e) for e in mechanism.contact_points],
+        pairs=[dict(between=sorted(names), **asdict(law)) for names, law in mechanism.pair_laws.items()],
+        loads=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.loads.items()],
+        start=[*(_drop(dict(joint=n, value=_plain(v), rate=_plain(r))) for n, (v, r) in mechanism.initial_joints.items()),
+               *(_drop(dict(body=n, linear=_plain(v), angular=_plain(w))) for n, (v, w) in mechanism.initial_velocities.items())],
+        actuators=[_drop({k: _plain(v) for k, v in asdict(a).items()}) for a in mechanism.actuators.values()],
+        visuals=[_visual(v) for v in mechanism.visuals.get("world", [])], report=list(mechanism.report),
+    )
+    return {**data, **{name: value for name, value in optional.items() if value}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _drop(data: dict[str, Any]) -> dict[str, Any]:
+    """Without entries that are None: TOML has no word for it."""
+    return {k: v for k, v in data.items() if v is not None}
+
+
+def _body(mechanism: Mechanism, body: Body) -> dict[str, Any]:
+    data: dict[str, Any] = dict(name=body.name, mass=body.mass, inertia=_plain(body.inertia), position=_plain(body.position), orientation=_plain(body.orientation))
+    if body.shape is not None:
+        data["shape"] = _shape(body.shape)
+    if body.collide:
+        data["collide"] = True
+    if body.name in mechanism.visuals:
+        data["visuals"] = [_visual(v) for v in mechanism.visuals[body.name]]
+    return data
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    if isinstance(shape, Composite):
+        return dict(type="Composite", parts=[dict(shape=_shape(s), position=_plain(p), orientation=_plain(q)) for s, p, q in shape.parts])
+    names = [f.name for f in fields(shape) if f.init and f.name != "density"]  # type: ignore[arg-type]
+    return _drop(dict(type=type(shape).__name__, **{name: _plain(getattr(shape, name)) for name in names}))
+
+
+def _visual(visual: Visual) -> dict[str, Any]:
+    geometry = visual.geometry
+    if isinstance(geometry, Mesh):
+        data: dict[str, Any] = dict(mesh=dict(vertices=_packed(geometry.vertices, "<f4"), faces=_packed(geometry.faces, "<i4")))
+    else:
+        data = dict(shape=_shape(geometry))
+    return _drop(dict(**data, position=_plain(visual.position), orientation=_plain(visual.orientation), colour=_plain(visual.colour)))
+
+
+def _packed(array: np.ndarray, kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode()
+
+
+def _joint(joint: JointElement) -> dict[str, Any]:
+    kind = joint.type
+    if TYPES.get(type(kind).__name__) is not type(kind):
+        raise ModelError(f"joint {joint.name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
+    data: dict[str, Any] = dict(name=joint.name, type=type(kind).__name__, parent=joint.parent.name, child=joint.child.name)
+    parameters: dict[str, Any] = {}
+    for field in fields(kind):
+        value = _plain(getattr(kind, field.name))
+        if value is None or (field.name in LAWS and _says_nothing(value)):
+            continue
+        parameters[field.name] = _worded(value) if field.name in ("drive", "limits") else value
+    if parameters:
+        data["parameters"] = parameters
+    for name in ("point_parent", "point_child", "frame_parent", "frame_child"):
+        data[name] = _plain(getattr(joint, name))
+    return data
+
+
+def _says_nothing(law: Any) -> bool:
+    """True for a law that is zero, absent or unlimited in every direction."""
+    if isinstance(law, list):
+        return all(_says_nothing(v) for v in law)
+    return law is None or (isinstance(law, float) and (np.isinf(law) or (law == 0.0 and not np.signbit(law))))
+
+
+def _worded(value: Any) -> Any:
+    """With words for what JSON or TOML has no number for: "" for None, "inf" and "-inf"."""
+    if isinstance(value, list):
+        return [_worded(v) for v in value]
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, float) and np.isinf(value) else value
+
+
+def _surface(element: Ground | Obstacle | HeightField | Collider | ContactPoint) -> dict[str, Any]:
+    """Something that touches; the body it is on goes by its name."""
+    data = {field.name: getattr(element, field.name) for field in fields(element)}
+    if "body" in data:
+        data["body"] = data["body"].name
+    if "shape" in data:
+        data["shape"] = _shape(data["shape"])
+    return _drop({name: _plain(value) for name, value in data.items()})
+
+
+def _gear(gear: Coupling) -> dict[str, Any]:
+    return dict(
+        name=gear.name, first=gear.first.name, second=gear.second.name, ratio=gear.ratio, offset=gear.offset,
+        directions=[gear.first_direction, gear.second_direction],
+    )
+
+
+def dumps(mechanism: Mechanism, ending: str = ".json") -> bytes:
+    """The text of a model file, JSON or TOML by its ending."""
+    msgspec = msgspec_module()
+    data = to_data(mechanism)
+    try:
+        if ending == ".toml":
+            return msgspec.toml.encode(data)
+        return msgspec.json.format(msgspec.json.encode(data), indent=1)
+    except ImportError:
+        raise MissingExtraError("writing TOML needs tomli-w: pip install dalembert[model]") from None
+
+
+def save_native(mechanism: Mechanism, path: Path) -> None:
+    """Write a mechanism to a .toml or .json file, which appears whole or not at all."""
+    if path.suffix.lower() not in (".toml", ".json"):
+        raise ModelError(f"cannot write a mechanism to {path}: choose an ending from .toml, .json")
+    text = dumps(mechanism, path.suffix.lower())
+    with _replacing(path) as temporary:
+        temporary.write_bytes(text)

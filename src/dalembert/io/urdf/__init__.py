@@ -1,0 +1,36 @@
+"""URDF files, through yourdfpy: links, joints, mimics, pictures and collision shapes; mesh inertia through trimesh where asked."""
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+from typing import Any
+
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.options import Options
+from dalembert.io.safety import read_model, scan_xml
+from dalembert.io.urdf.extras import read_extras
+from dalembert.io.urdf.reader import Reader
+from dalembert.mechanism.mechanism import Mechanism
+
+
+def load_urdf(path: Path, options: Options) -> Mechanism:
+    """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it."""
+    options.refuse("URDF", "keyframe")
+    text = read_model(path)
+    scan_xml(text, path)
+    return Reader(_parse(text, path), read_extras(text), path, options).mechanism()
+
+
+def _parse(text: bytes, path: Path) -> Any:
+    try:
+        import yourdfpy
+    except ImportError:
+        raise MissingExtraError("reading URDF files needs yourdfpy: pip install dalembert[urdf]") from None
+    logging.getLogger("yourdfpy.urdf").setLevel(logging.CRITICAL)
+    try:
+        return yourdfpy.URDF.load(
+            io.BytesIO(text), build_scene_graph=False, build_collision_scene_graph=False, load_meshes=False,  # type: ignore[arg-type]
+        ).robot
+    except Exception as error:
+        raise ModelError(f"{path} cannot be read as a URDF file: {type(error).__name__}: {' '.join(str(error).split())[:300]}") from error

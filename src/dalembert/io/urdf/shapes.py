@@ -1,0 +1,117 @@
+"""Geometry of URDF links: primitives, meshes with their files, and the mass that they would have."""
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.safety import inside
+from dalembert.mechanism.shapes import Box, Cylinder, Sphere
+from dalembert.mechanism.visuals import Mesh
+
+Inertial = tuple[float, np.ndarray, np.ndarray]
+
+
+class Shapes:
+    """Reads geometry; each mesh file is opened once. What cannot be read goes into the report."""
+
+    def __init__(self, path: Path, root: Path | None, report: list[str]) -> None:
+        self.path, self.root, self.report = path, root, report
+        self._files: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
+
+    def shape(self, geometry: Any, what: str) -> Box | Cylinder | Sphere | Mesh | None:
+        """What a <geometry> describes; ``what`` names it in the report."""
+        if geometry is None:
+            self.report.append(f"{what} has no geometry")
+            return None
+        if geometry.mesh is not None:
+            return self._mesh(geometry.mesh)
+        try:
+            if geometry.box is not None:
+                return Box(size=[float(v) for v in geometry.box.size], mass=1.0)
+            if geometry.cylinder is not None:
+                return Cylinder(radius=float(geometry.cylinder.radius), length=float(geometry.cylinder.length), mass=1.0)
+            return Sphere(radius=float(geometry.sphere.radius), mass=1.0)
+        except (TypeError, AttributeError, ModelError) as error:
+            self.report.append(f"{what} is left out: {error}")
+            return None
+
+    def inertial(self, elements: list[Any], density: float) -> Inertial:
+        """Mass, centre and inertia about it of filled geometry at a ``density`` (kg/m^3), in the link's frame; mass zero for none."""
+        trimesh = _trimesh()
+        parts: list[Inertial] = []
+        for element in elements:
+            mesh = self._solid(trimesh, element.geometry)
+            if mesh is not None:
+                mesh.apply_transform(np.eye(4) if element.origin is None else element.origin)
+                mesh.density = density
+                properties = mesh.mass_properties
+                if properties["mass"] > 0.0:
+                    parts.append((float(properties["mass"]), np.array(properties["center_mass"]), np.array(properties["inertia"])))
+        if not parts:
+            return 0.0, np.zeros(3), np.zeros((3, 3))
+        mass = sum(p[0] for p in parts)
+        center = sum(p[0] * p[1] for p in parts) / mass
+        inertia = sum(p[2] + p[0] * ((p[1] - center) @ (p[1] - center) * np.eye(3) - np.outer(p[1] - center, p[1] - center)) for p in parts)
+        return mass, np.asarray(center), np.asarray(inertia)
+
+    def _solid(self, trimesh: Any, geometry: Any) -> Any:
+        if geometry.box is not None:
+            return trimesh.creation.box(geometry.box.size)
+        if geometry.cylinder is not None:
+            return trimesh.creation.cylinder(radius=geometry.cylinder.radius, height=geometry.cylinder.length)
+        if geometry.sphere is not None:
+            return trimesh.creation.icosphere(radius=geometry.sphere.radius)
+        mesh = self._mesh(geometry.mesh)
+        return None if mesh is None else trimesh.Trimesh(mesh.vertices.astype(float), mesh.faces)
+
+    def _mesh(self, source: Any) -> Mesh | None:
+        """The triangles of a mesh file, in m; None with a line in the report when there is no such file."""
+        if source is None or not source.filename:
+            return None
+        scale = np.ones(3) if source.scale is None else np.broadcast_to(np.asarray(source.scale, dtype=float), (3,))
+        if source.filename not in self._files:
+            self._files[source.filename] = self._read(source.filename)
+        mesh = self._files[source.filename]
+        return None if mesh is None else Mesh(mesh[0] * scale, mesh[1] if np.prod(scale) > 0 else mesh[1][:, ::-1])
+
+    def _read(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+        path = self._resolve(name)
+        if path is None or not path.is_file():
+            self.report.append(f"mesh {name!r} was not found: what it stands for is left out")
+            return None
+        trimesh = _trimesh()
+        try:
+            logging.getLogger("trimesh").setLevel(logging.CRITICAL)
+            mesh = trimesh.load(path, force="mesh", skip_materials=True)
+            return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=int)
+        except Exception as error:
+            self.report.append(f"mesh {name!r} cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
+            return None
+
+    def _resolve(self, name: str) -> Path | None:
+        """The file that a URDF means, within the package that the URDF is part of (or within ``root``)."""
+        home = self.path.resolve().parent
+        package = next((p for p in [home, *home.parents][:6] if (p / "package.xml").is_file()), None)
+        for scheme in ("package://", "model://"):
+            if name.startswith(scheme):
+                title, _, rest = name[len(scheme) :].lstrip("/").partition("/")
+                folder = next((p for p in [home, *home.parents] if p.name == title), None)
+                if folder is None and package is not None and (package.parent / title / "package.xml").is_file():
+                    folder = package.parent / title
+                if folder is None and self.root is not None:
+                    folder = self.root / title if (self.root / title).is_dir() else self.root
+                return None if folder is None else inside(folder, folder, rest, self.path)
+        name = name.removeprefix("file://")
+        return inside(self.root or package or home, home, name, self.path)
+
+
+def _trimesh() -> Any:
+    try:
+        import trimesh
+    except ImportError:
+        raise MissingExtraError("meshes need trimesh: pip install dalembert[urdf]") from None
+    return trimesh
