@@ -62,7 +62,7 @@ def test_the_gallery_names_every_page_and_script():
     assert set(re.findall(r"pages/(\w+\.html)", text)) == written
 
 
-@pytest.mark.parametrize("page", ["variational.md", "implicit.md"])
+@pytest.mark.parametrize("page", ["variational.md", "implicit.md", "contact.md"])
 def test_the_theory_pages_name_files_that_are_there(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     files = [path.as_posix() for path in (ROOT / "src").rglob("*.py")]

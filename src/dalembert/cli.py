@@ -308,8 +308,7 @@ def _view(options: argparse.Namespace) -> int:
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port must lie between 0 and 65535, got {options.port}")
-    display = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    where = dict(port=options.port, browser=display and not options.no_browser)
+    where = dict(port=options.port, browser=False if options.no_browser else None)
     if is_trajectory(Path(options.model)):
         da.Trajectory.load(options.model).view(**where)
         return DONE

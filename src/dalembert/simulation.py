@@ -282,9 +282,9 @@ class Simulation:
     # ---- running it
 
     def view(
-        self, *, port: int = 8080, block: bool = True, browser: bool = False, ranges: Mapping[str, tuple[float, float]] | None = None,
+        self, *, port: int = 8080, block: bool = True, browser: bool | None = None, ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> Any:
-        """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open it there too.
+        """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open one for it, by default where there is a display.
 
         ``ranges``: ends of the sliders of position-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
         the viewer when ``block`` is false; its ``stop`` ends the page.

@@ -273,8 +273,8 @@ class Trajectory:
 
         return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
 
-    def view(self, *, port: int = 8080, block: bool = True, browser: bool = False) -> Any:
-        """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open it there too.
+    def view(self, *, port: int = 8080, block: bool = True, browser: bool | None = None) -> Any:
+        """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open one for it, by default where there is a display.
 
         Returns when Ctrl-C is pressed, or at once with the viewer when ``block`` is false; its ``stop`` ends the page.
         """

@@ -6,10 +6,12 @@ import csv
 import numpy as np
 import pytest
 from robots import find
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert import zoo
 from dalembert.io.urdf_export import save_urdf
+from dalembert.mechanism.actuators import Actuator
 
 
 def arm() -> da.Mechanism:
@@ -36,6 +38,34 @@ def test_urdf_there_and_back(tmp_path):
         runs.append(da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.5))
     for name in ("shoulder", "elbow", "slide"):
         np.testing.assert_allclose(runs[0].joint(name).coordinates, runs[1].joint(name).coordinates, atol=1e-9)
+
+
+def test_limits_and_shapes_there_and_back(tmp_path):
+    pytest.importorskip("yourdfpy")
+    made = da.Mechanism("hand")
+    made.body("palm", da.Box(size=(0.1, 0.1, 0.02), mass=1.0), collide=True)
+    made.body("finger", mass=0.1, inertia=np.diag([1e-3, 1e-3, 1e-4]), position=(0.05, 0, 0.1), orientation=(1, 0, 0.3, 0))
+    made.body("nail", mass=0.1, inertia=np.eye(3) * 1e-4, position=(0.05, 0, 0.2))
+    made.joint("knuckle", da.Revolute(axis="y", limits=(-0.2, 1.5), friction=0.01, drive="force"), "palm", "finger", at=(0.05, 0, 0))
+    made.joint("click", da.Prismatic(axis="z", limits=(0.0, None), drive="force"), "finger", "nail", at=(0.05, 0, 0.2))
+    made.collider("pad", "finger", da.Cylinder(radius=0.01, length=0.1, mass=1.0, axis="x"), position=(0, 0, 0.01), orientation=(1, 0.2, 0, 0))
+    made.actuators["knuckle"] = Actuator(name="knuckle", arms={"knuckle": 1.0}, force_range=(-3.0, 3.0))
+    made.save(tmp_path / "hand.urdf")
+    read = da.load(tmp_path / "hand.urdf", base="free")
+    assert read.report == []
+    for name in ("knuckle", "click"):
+        assert read[name].type.limits == made[name].type.limits
+        assert read[name].type.friction == made[name].type.friction
+    assert read.actuators == made.actuators
+    box, pad = read.colliders
+    assert (box.body.name, box.shape.size) == ("palm", (0.1, 0.1, 0.02))  # type: ignore[attr-defined]
+    axis = Rotation.from_quat(pad.orientation, scalar_first=True).apply((0, 0, 1))
+    np.testing.assert_allclose(axis, Rotation.from_quat((1, 0.2, 0, 0), scalar_first=True).apply((1, 0, 0)), atol=1e-12)
+    np.testing.assert_allclose(pad.position, (0, 0, 0.01), atol=1e-12)
+    made.ground()
+    made.contact_pair("pad", "ground", friction=0.1)
+    lost = save_urdf(made, tmp_path / "hand.urdf", lossy=True)
+    assert lost == ["ground 'ground'", "how 'ground' and 'pad' touch"]
 
 
 def test_a_robot_there_and_back(tmp_path):

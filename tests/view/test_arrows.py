@@ -24,6 +24,7 @@ def test_a_box_at_rest_is_carried(box_run):
     np.testing.assert_allclose(rows[:, 3:].sum(axis=0), (0, 0, WEIGHT), atol=1e-3)
     np.testing.assert_allclose(rows[:, 2], 0.0, atol=1e-3)
     assert len(arrows.contacts(0)) == 0
+    np.testing.assert_array_equal(arrows.contacts(len(box_run) - 1), rows)  # no step begins there
 
 
 def test_arrows_are_all_of_the_force_at_every_knot(box_run):

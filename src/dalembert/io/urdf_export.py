@@ -9,12 +9,13 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.io.hdf5 import _replacing
+from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Fixed, Prismatic, Revolute
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
-from dalembert.mechanism.shapes import Box, Cylinder, Sphere
+from dalembert.mechanism.shapes import Box, Cylinder, Shape, Sphere
 from dalembert.mechanism.visuals import Mesh, visuals_of
 
-TYPES = {Revolute: "continuous", Prismatic: "prismatic", Fixed: "fixed"}
+TYPES = {Revolute: "revolute", Prismatic: "prismatic", Fixed: "fixed"}
 UNLIMITED = "1e9"
 
 
@@ -66,13 +67,29 @@ def _tree(mechanism: Mechanism) -> dict[str, JointElement]:
 
 
 def _lost(mechanism: Mechanism) -> list[str]:
+    """What URDF has no word for."""
     lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the load on {name!r}" for name in mechanism.loads]
     if not np.array_equal(mechanism.gravity, (0.0, 0.0, -9.81)):
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:
-        lines += [f"{law} of joint {joint.name!r}" for law in ("spring", "armature") if any(getattr(joint.type, law))]
+        laws = [law for law in ("spring", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
+        lines += [f"{law} of joint {joint.name!r}" for law in laws]
     lines += [f"where {name!r} starts" for name in (*mechanism.initial_joints, *mechanism.initial_velocities)]
-    return lines
+    lines += [repr(element)[1:-1] for element in (*mechanism.grounds, *mechanism.obstacles, *mechanism.terrains)]
+    lines += [f"a contact point of {point.body.name!r}" for point in mechanism.contact_points]
+    lines += [f"how {' and '.join(map(repr, sorted(names)))} touch" for names in mechanism.pair_laws]
+    lines += [f"friction, restitution or layers of {c!r}" for c in mechanism.colliders if c.friction is not None or c.restitution is not None or c.layer != 1]
+    efforts = {effort.name for joint in mechanism.joints if (effort := _effort(mechanism, joint)) is not None}
+    return lines + [f"actuator {name!r}" for name in mechanism.actuators if name not in efforts]
+
+
+def _effort(mechanism: Mechanism, joint: JointElement) -> Actuator | None:
+    """The actuator of a joint that does nothing but bound its force, the same way round both ways."""
+    for actuator in mechanism.actuators.values():
+        bounds = actuator.force_range
+        if bounds is not None and actuator == Actuator(name=actuator.name, arms={joint.name: 1.0}, force_range=(-bounds[1], bounds[1])):
+            return actuator
+    return None
 
 
 def _origin(parent: ElementTree.Element, position: np.ndarray, turn: Rotation) -> None:
@@ -94,37 +111,65 @@ def _write_link(robot: ElementTree.Element, mechanism: Mechanism, body: Body, fr
     ElementTree.SubElement(inertial, "inertia", {n: repr(float(J[i, j])) for n, i, j in (
         ("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))})
     for visual in visuals_of(mechanism, body):
-        geometry, turn = visual.geometry, Rotation.from_quat(visual.orientation, scalar_first=True)
-        if isinstance(geometry, Box):
-            tag, values = "box", {"size": _words(np.array(geometry.size))}
-        elif isinstance(geometry, Sphere):
-            tag, values = "sphere", {"radius": repr(geometry.radius)}
-        elif isinstance(geometry, Cylinder):
-            tag, values = "cylinder", {"radius": repr(geometry.radius), "length": repr(geometry.length)}
-            turn = turn * Rotation.align_vectors([geometry.axis], [[0.0, 0.0, 1.0]])[0]
-        else:
-            lost.append(f"a {'mesh' if isinstance(geometry, Mesh) else type(geometry).__name__} that shows {body.name!r}")
-            continue
-        element = ElementTree.SubElement(link, "visual")
-        _origin(element, center + visual.position, turn)
-        ElementTree.SubElement(ElementTree.SubElement(element, "geometry"), tag, values)
-        if visual.colour is not None:
+        element = _write_shape(link, "visual", visual.geometry, center + visual.position, Rotation.from_quat(visual.orientation, scalar_first=True))
+        if element is None:
+            lost.append(f"a {_name(visual.geometry)} that shows {body.name!r}")
+        elif visual.colour is not None:
             material = ElementTree.SubElement(element, "material", name="")
             ElementTree.SubElement(material, "color", rgba=_words(np.array(visual.colour)))
+    touching = [(body.name, body.shape, np.zeros(3), Rotation.identity())] if body.collide and body.shape is not None else []
+    touching += [(c.name, c.shape, c.position, Rotation.from_quat(c.orientation, scalar_first=True)) for c in mechanism.colliders if c.body is body]
+    for name, shape, position, turn in touching:
+        element = _write_shape(link, "collision", shape, center + position, turn)
+        if element is None:
+            lost.append(f"the {_name(shape)} by which {name!r} touches")
+        else:
+            element.set("name", name)
+
+
+def _name(geometry: Shape | Mesh) -> str:
+    return "mesh" if isinstance(geometry, Mesh) else type(geometry).__name__
+
+
+def _write_shape(
+    link: ElementTree.Element, tag: str, geometry: Shape | Mesh, position: np.ndarray, turn: Rotation
+) -> ElementTree.Element | None:
+    """A <visual> or <collision>; None for shapes that URDF does not have."""
+    if isinstance(geometry, Box):
+        kind, values = "box", {"size": _words(np.array(geometry.size))}
+    elif isinstance(geometry, Sphere):
+        kind, values = "sphere", {"radius": repr(geometry.radius)}
+    elif isinstance(geometry, Cylinder):
+        kind, values = "cylinder", {"radius": repr(geometry.radius), "length": repr(geometry.length)}
+        turn = turn * Rotation.align_vectors([geometry.axis], [[0.0, 0.0, 1.0]])[0]
+    else:
+        return None
+    element = ElementTree.SubElement(link, tag)
+    _origin(element, position, turn)
+    ElementTree.SubElement(ElementTree.SubElement(element, "geometry"), kind, values)
+    return element
 
 
 def _write_joint(robot: ElementTree.Element, mechanism: Mechanism, joint: JointElement, frames: dict[str, tuple[np.ndarray, Rotation]]) -> None:
     kind = joint.type
-    element = ElementTree.SubElement(robot, "joint", name=joint.name, type=TYPES[type(kind)])
+    ends = kind.limits[0] if kind.freedom else (-np.inf, np.inf)
+    turns = isinstance(kind, Revolute) and not np.isfinite(ends).any()
+    element = ElementTree.SubElement(robot, "joint", name=joint.name, type="continuous" if turns else TYPES[type(kind)])
     (start, turn), (end, onward) = frames[joint.parent.name], frames[joint.child.name]
     _origin(element, turn.inv().apply(end - start), turn.inv() * onward)
     ElementTree.SubElement(element, "parent", link=joint.parent.name)
     ElementTree.SubElement(element, "child", link=joint.child.name)
     if kind.freedom:
         ElementTree.SubElement(element, "axis", xyz=_words(joint.frame_child @ kind.basis[:, 0]))
-        ElementTree.SubElement(element, "dynamics", damping=repr(kind.damping[0]))  # type: ignore[index]
-    if isinstance(kind, Prismatic):
-        ElementTree.SubElement(element, "limit", lower=f"-{UNLIMITED}", upper=UNLIMITED, effort=UNLIMITED, velocity=UNLIMITED)
+        ElementTree.SubElement(element, "dynamics", damping=repr(kind.damping[0]), friction=repr(kind.friction[0]))  # type: ignore[index]
+        actuator = _effort(mechanism, joint)
+        bounds = {} if turns else {"lower": _bound(ends[0]), "upper": _bound(ends[1])}
+        effort = UNLIMITED if actuator is None or actuator.force_range is None else repr(float(actuator.force_range[1]))
+        ElementTree.SubElement(element, "limit", {**bounds, "effort": effort, "velocity": UNLIMITED})
     for gear in mechanism.couplings:
         if gear.first is joint:
             ElementTree.SubElement(element, "mimic", joint=gear.second.name, multiplier=repr(gear.ratio), offset=repr(gear.offset))
+
+
+def _bound(value: float) -> str:
+    return repr(float(value)) if np.isfinite(value) else f"{'-' if value < 0 else ''}{UNLIMITED}"

@@ -79,7 +79,8 @@ class Arrows:
         return np.nan_to_num(np.concatenate([at, axis, rotate(world[:, self._parent], local)], axis=2))
 
     def contacts(self, knot: int) -> np.ndarray:
-        """(contacts, 6): where something touches, and the force (N) on the first of the two."""
+        """(contacts, 6): where something touches, and the force (N) on the first of the two; at the end, those of the knot before."""
+        knot = min(knot, len(self.trajectory) - 2)
         return self._contacts[self._start[knot] : self._start[knot + 1]]
 
     def tips(self, at: np.ndarray, force: np.ndarray) -> np.ndarray:

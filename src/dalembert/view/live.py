@@ -78,6 +78,6 @@ class Player(Viewer):
             self.readings.content = ", ".join(f"{name} {values[knot]:.4g} J" for name, values in self._energies.items())
 
 
-def view_trajectory(trajectory: Trajectory, *, port: int, block: bool, browser: bool) -> Viewer:
+def view_trajectory(trajectory: Trajectory, *, port: int, block: bool, browser: bool | None) -> Viewer:
     """Serve a recorded run."""
     return Player(trajectory, port).serve(block, browser)

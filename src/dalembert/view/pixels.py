@@ -113,7 +113,7 @@ def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shad
                 for k in range(3):
                     ambient = (0.26 - 0.01 * k) * (1.0 - up) + (0.46 + 0.02 * k + (0.02 if k == 2 else 0.0)) * up
                     value = colours[labels[row, column], k] * (ambient + 0.62 * key + front) + 0.12 * free * glance
-                    picture[row, column, k] = sqrt(min(value, 1.0))
+                    picture[row, column, k] = sqrt(min(value - 0.12 * value * value, 1.0))  # white keeps its shades
                 continue
             for k in range(3):
                 picture[row, column, k] = background[k]

@@ -159,6 +159,6 @@ class Playground(Viewer):
         self.reading.content = f"t = {self.simulation.time:.2f} s, {self._pace:.3g} times real time is possible"
 
 
-def view_simulation(simulation: Simulation, *, port: int, block: bool, browser: bool, ranges: Mapping[str, tuple[float, float]]) -> Viewer:
+def view_simulation(simulation: Simulation, *, port: int, block: bool, browser: bool | None, ranges: Mapping[str, tuple[float, float]]) -> Viewer:
     """Serve a running simulation."""
     return Playground(simulation, port, ranges).serve(block, browser)

@@ -137,12 +137,13 @@ def build_scene(
     hull = _hull(parts, ties, x, q)
     (middle, radius), (_, size) = _ball(hull), _ball(_hull(parts, ties, x[:1], q[:1]))
     level = [g.offset for g in grounds if g.normal[2] > 1.0 - 1e-9]
-    parts += [_slope(g.normal, g.offset, middle, radius) for g in grounds if g.normal[2] <= 1.0 - 1e-9]
+    slopes = [_slope(g.normal, g.offset, middle, radius) for g in grounds if g.normal[2] <= 1.0 - 1e-9]
     for k, tie in enumerate(ties):
         shape = coil(0.05 * size) if isinstance(tie.type, PointSpring) else rod(0.012 * size)
         parts.append(_part(len(bodies) + k, [shape], STEEL))
-    floor = max(level) if level else _floor(float(hull[:, 2].min()), radius) if gravity else None
-    return Scene([p for p in parts if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
+    lowest = min(float(points[:, 2].min()) for points in (hull, *(slope.vertices for slope in slopes)))
+    floor = max(level) if level else _floor(lowest, radius) if gravity else None
+    return Scene([p for p in [*parts, *slopes] if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
 
 
 def _floor(lowest: float, radius: float) -> float:

@@ -67,7 +67,7 @@ class Camera {
 const LIT = `
   uniform vec3 light; uniform mat4 shadowView; uniform highp sampler2DShadow shadows;
   vec3 linear(vec3 c) { return c * c; }
-  vec3 screen(vec3 c) { return sqrt(clamp(c, 0.0, 1.0)); }
+  vec3 screen(vec3 c) { return sqrt(clamp(c - 0.12 * c * c, 0.0, 1.0)); } // white keeps its shades
   float lightAt(vec3 at) {
     vec4 p = shadowView * vec4(at, 1.0); vec3 s = 0.5 * p.xyz / p.w + 0.5;
     if (any(lessThan(s, vec3(0.0))) || any(greaterThan(s, vec3(1.0)))) return 1.0;

@@ -1,6 +1,8 @@
 """The stage of the live view: a viser server that shows a scene, its arrows and names, and follows a body."""
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time as clock
 import webbrowser
@@ -179,10 +181,10 @@ class Viewer:
         with redirect_stdout(StringIO()):
             self.server.stop()
 
-    def serve(self, block: bool, browser: bool) -> Viewer:
-        """Feed the page until it is stopped (Ctrl-C when ``block``). ``browser``: open one."""
+    def serve(self, block: bool, browser: bool | None) -> Viewer:
+        """Feed the page until it is stopped (Ctrl-C when ``block``). ``browser``: open one; None: where there is a display, and ``block``."""
         print(f"showing {self.url}" + (" (Ctrl-C ends)" if block else ""), flush=True)
-        if browser:
+        if browser or (browser is None and block and has_display()):
             webbrowser.open(self.url)
         if not block:
             self._thread = threading.Thread(target=self._loop, daemon=True)
@@ -207,6 +209,11 @@ class Viewer:
     def advance(self, seconds: float) -> None:
         """Show the next picture, ``seconds`` after the last one."""
         raise NotImplementedError
+
+
+def has_display() -> bool:
+    """True when a browser could open a window."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def rgb(colour: Colour) -> tuple[int, int, int]:

@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.ahead import Jobs, prepare
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
-from dalembert.contact.records import ENTRY, Scene, Tape
-from dalembert.contact.shapes import PairList
+from dalembert.contact.records import CONTACT, ENTRY, LIMIT, Scene, Tape
+from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import OverlapError, StepFailure
+from dalembert.formulations.contact.interior_point import interior_point
 from dalembert.formulations.contact.step import LOG_FULL, LOST, run_contact_steps
+from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.assembly import close_loops
 from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.knot import evaluate_knot
@@ -31,6 +34,14 @@ SPARE = 32
 OVERLAP = 1e-7
 
 
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    scene = Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0))
+    numbers = (0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0)
+    yield interior_point.part, (examples.records(), scene, *examples.graph(), *numbers, np.zeros(6))  # type: ignore[attr-defined]
+    yield from examples.reading()
+
+
 class ContactEngine(VariationalEngine):
     """An engine with a second copy of the records, whose graph has the contacts as nodes.
 
@@ -38,6 +49,7 @@ class ContactEngine(VariationalEngine):
     """
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        prepare(ahead)
         super().__init__(mechanism, options)
         records = self.records
         self.step_records = records._replace(bodies=records.bodies.copy(), joints=records.joints.copy(), couplings=records.couplings.copy())

@@ -116,7 +116,7 @@ def interior_point(records, scene, blocks, schedule, vector, dt, h, compliance, 
     """Solve the step's equations and complementarity. Returns (outcome, iterations, residual)."""
     size, fine = contact_residual(records, scene, dt, h, scratch)
     if not fine:
-        first_guess(records, 0)
+        first_guess(records, 0.0)
         size, fine = contact_residual(records, scene, dt, h, scratch)
         if not fine:
             return NOT_CONVERGED, 0, size

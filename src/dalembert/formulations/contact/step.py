@@ -40,7 +40,7 @@ def contact_step(records, scene, blocks, schedule, vector, places, targets, cloc
     history = clock[1] if before == dt else 0.0
     order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
     speed = max(h * sqrt(gravity[0] * gravity[0] + gravity[1] * gravity[1] + gravity[2] * gravity[2]), 1e-3)
-    first_guess(records, 0)
+    first_guess(records, 0.0)
     prepare(records, scene, dt, h, speed, scratch)
     _, _, count, _ = products(scene, 1.0)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
@@ -50,7 +50,7 @@ def contact_step(records, scene, blocks, schedule, vector, places, targets, cloc
         blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
         softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
         for _ in range(ROUNDS):
-            first_guess(records, order if count == 0 else 0)
+            first_guess(records, order if count == 0 else 0.0)
             clear_impulses(records)
             outcome, spent, size = interior_point(
                 records, scene, blocks, schedule, vector, dt, h, softness * compliance, tolerance, max_iterations, speed, blunt, scratch

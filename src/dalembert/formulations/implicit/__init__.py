@@ -7,18 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.ahead import Jobs, prepare
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.implicit.engines import ImplicitEngine, KinematicEngine, KnotReader, SemiImplicitEngine
-from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE
+from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE, solve_stage
 from dalembert.formulations.implicit.step import run_steps
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.maximal.redundancy import analyse_redundancy
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
-from dalembert.kernel import announce_compilation
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import AXLE, MOST_STAGES
@@ -81,9 +82,12 @@ class Implicit:
                 "or leave them out, from a model file with load(..., contacts=False, limits=False)"
             )
         if self.method == "semi_implicit":
+            prepare(examples.reading)
             return SemiImplicitEngine(mechanism, self)
         driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
-        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
+        kinematic = self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings)
+        prepare(examples.reading if kinematic else ahead)
+        if kinematic:
             engine = KinematicEngine(mechanism, self)
             if engine.applies:
                 return engine
@@ -97,3 +101,13 @@ class Implicit:
     def reader(self, mechanism: Mechanism) -> MaximalEngine:
         """What reads a recorded run."""
         return KnotReader(mechanism, self.dt)
+
+
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    per_joint, per_coupling = np.zeros((0, 6)), np.zeros(0)
+    yield solve_stage.part, (  # type: ignore[attr-defined]
+        examples.records(), np.zeros(0, STAGE), np.zeros((0, 2), np.int64), *examples.graph(), per_joint, per_coupling, per_joint, per_coupling,
+        np.zeros((13, 12)), 0.0, 0.0, 0.0, 0,
+    )
+    yield from examples.reading()

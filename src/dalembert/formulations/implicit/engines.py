@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import StepFailure
-from dalembert.formulations.implicit import kinematic, semi_implicit, step
+from dalembert.formulations.implicit import kinematic, semi_implicit
 from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE
 from dalembert.formulations.implicit.step import run_steps
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
@@ -16,7 +16,6 @@ from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
-from dalembert.kernel import announce_compilation
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.records import AXLE
@@ -41,7 +40,6 @@ class ImplicitEngine(MaximalEngine):
     exact = True
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
-        announce_compilation(step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
         self.one_start = options.method in MULTISTEP
@@ -199,7 +197,6 @@ class SemiImplicitEngine(MaximalEngine):
     exact = True
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
-        announce_compilation(semi_implicit.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
         bodies, joints, couplings = self.sizes

@@ -14,7 +14,7 @@ import numpy as np
 from dalembert.formulations.implicit.stage import FLIP, add4, dot4, residual
 from dalembert.formulations.implicit.step import accept, aggregate, record_knot, restore
 from dalembert.formulations.maximal.knot import apply_inputs, joint_at_knot, set_targets, write_gradients
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.linalg.rows import add, largest, load, load_vector, replace, scale, store, store_vector, subtract, zeros
 from dalembert.mechanism.rows import consistent, row_value
@@ -196,7 +196,7 @@ def turn(bodies, stages, vector, gamma, step):
             s.w[c] = (sign * q[c] - s.qp[c]) / gamma
 
 
-@merged
+@kernel
 def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between, pulled, gamma, tolerance, max_iterations):
     """Gauss-Newton with line search from the guess in the stages (eq. 33). Returns (outcome, iterations, largest open row).
 
@@ -236,7 +236,7 @@ def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between
     return SOLVED, iteration, size
 
 
-@merged
+@kernel
 def find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, rows, pulled, tolerance):
     """Impulses of all rows, least in the weighted norm, that balance the bodies at the residuals in the stages (eq. 32).
 

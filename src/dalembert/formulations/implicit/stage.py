@@ -21,7 +21,7 @@ from math import isfinite
 import numpy as np
 
 from dalembert.formulations.maximal.knot import evaluate_knot, joint_at_knot
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.hessians import add_direction, add_laws, add_row
 from dalembert.mechanism.records import COMPLIANT, MOST_STAGES
@@ -365,7 +365,7 @@ def stage_floor(records, stages, impulse, gamma):
     return 4e-15 * size
 
 
-@merged
+@kernel
 def solve_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
                 gamma, compliance, tolerance, max_iterations):
     """Newton with line search for one stage (Quaternion eq. 25, 29, 30). Returns (outcome, iterations, residual)."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dalembert.formulations.implicit.stage import NOT_CONVERGED, SOLVED, inverse, solve_stage
 from dalembert.formulations.maximal.knot import apply_inputs, put6, set_targets
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, mat_vec, store3, store4
 
@@ -128,7 +128,7 @@ def begin(stages, impulse, coupling_impulse):
     coupling_impulse[:] = 0.0
 
 
-@merged
+@kernel
 def try_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               gamma, compliance, tolerance, max_iterations):
     """A stage from its first guess, with one compliance after the other until it is solved."""
@@ -145,7 +145,7 @@ def try_stage(records, stages, edges, blocks, schedule, vector, impulse, couplin
     return outcome, iterations, size
 
 
-@merged
+@kernel
 def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
               tableau, targets, dt, compliance, tolerance, max_iterations):
     """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28). The state changes only if it is solved.
@@ -175,8 +175,11 @@ def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, couplin
 @kernel
 def write_forces(impulse, coupling_impulse, gamma, forces, coupling_forces):
     """Forces of the rows at the end of a stage."""
-    forces[:] = impulse / gamma
-    coupling_forces[:] = coupling_impulse / gamma
+    for i in range(impulse.shape[0]):
+        for k in range(6):
+            forces[i, k] = impulse[i, k] / gamma
+    for i in range(coupling_impulse.shape[0]):
+        coupling_forces[i] = coupling_impulse[i] / gamma
 
 
 @kernel

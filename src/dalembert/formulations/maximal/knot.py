@@ -9,7 +9,7 @@ from math import pi
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel, merged
+from dalembert.kernel import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.mechanism.records import (
     BALL,
@@ -353,7 +353,7 @@ def add_solution(records, vector, velocity, impulse, coupling_impulse):
         coupling_impulse[i] += vector[couplings[i].node].v[0]
 
 
-@merged
+@kernel
 def project(records, blocks, schedule, vector, compliance, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
     """Velocities (n + 1, 6) nearest to the momenta ``wanted`` in the mass metric that satisfy every row.
 
@@ -379,7 +379,7 @@ def project(records, blocks, schedule, vector, compliance, wanted, lag, toleranc
     return worst
 
 
-@merged
+@kernel
 def accelerate(records, blocks, schedule, vector, compliance, velocity, impulse, coupling_impulse):
     """Joint forces at the knot for given velocities (n + 1, 6).
 

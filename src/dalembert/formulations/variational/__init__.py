@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.ahead import Jobs, prepare
 from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.variational import step
 from dalembert.formulations.variational.equations import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST
-from dalembert.formulations.variational.step import run_steps
-from dalembert.kernel import announce_compilation
+from dalembert.formulations.variational.step import newton, run_steps
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -56,6 +56,7 @@ class Variational:
             from dalembert.formulations.contact.engine import ContactEngine
 
             return ContactEngine(mechanism, self)
+        prepare(ahead)
         return VariationalEngine(mechanism, self)
 
     def reader(self, mechanism: Mechanism) -> VariationalEngine:
@@ -63,11 +64,16 @@ class Variational:
         return VariationalEngine(mechanism, self)
 
 
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    yield newton.part, (examples.records(), *examples.graph(), 0.0, 0.0, 0.0, 0.0, 0)  # type: ignore[attr-defined]
+    yield from examples.reading()
+
+
 class VariationalEngine(MaximalEngine):
     """A mechanism's records, graph and state, stepped by the variational integrator."""
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
-        announce_compilation(step.__file__)
         super().__init__(mechanism, options.dt)
         self.options = options
 

@@ -17,7 +17,7 @@ from dalembert.formulations.variational.equations import (
     rounding_floor,
     spins_too_fast,
 )
-from dalembert.kernel import kernel, merged
+from dalembert.kernel import kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -38,7 +38,7 @@ COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
 REUSE = 0.02
 
 
-@merged
+@kernel
 def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
     """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
 
@@ -47,7 +47,7 @@ def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_
     """
     size, fine = residual(records, dt, h)
     if not fine:
-        first_guess(records, 0)
+        first_guess(records, 0.0)
         size, fine = residual(records, dt, h)
         if not fine:
             return TOO_FAST if spins_too_fast(records, dt) else NOT_CONVERGED, 0, size
@@ -122,7 +122,7 @@ def accept(records, dt):
     return 2.0 if quadratic < linear else 1.0
 
 
-@merged
+@kernel
 def step(records, blocks, schedule, vector, targets, clock, dt, compliance, tolerance, max_iterations):
     """One interval of length ``dt`` to the ``targets`` at its end; the state and the clock change only if it is solved.
 

@@ -20,6 +20,9 @@ from dalembert.mechanism.visuals import Mesh
 
 KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "planar": "planar", "floating": "free", "fixed": "fixed"}
 
+#: numbers of <limit> from which on there is none
+UNLIMITED = 1e8
+
 
 class Reader:
     """One file being read; what has no place goes into the report."""
@@ -157,7 +160,8 @@ class Reader:
         if not lower < upper:
             self.report.append(f"joint {joint.name!r}: its limits {lower:g} to {upper:g} leave no room, and are not enforced")
             return None
-        return lower, upper
+        ends = (lower if lower > -UNLIMITED else -np.inf, upper if upper < UNLIMITED else np.inf)
+        return ends if np.isfinite(ends).any() else None
 
     def _effort(self, mechanism: Mechanism, joint: Any) -> None:
         """The bound of a joint's force belongs to its actuator; a bound of its speed has no place."""
@@ -165,9 +169,9 @@ class Reader:
         if joint.limit is None or name is None or KINDS[joint.type] not in ("hinge", "slide"):
             return
         effort, velocity = (0.0 if v is None else float(v) for v in (joint.limit.effort, joint.limit.velocity))
-        if 0.0 < effort < np.inf:
+        if 0.0 < effort < UNLIMITED:
             mechanism.actuators[name] = Actuator(name=name, arms={name: 1.0}, force_range=(-effort, effort))
-        if 0.0 < velocity < np.inf and self.options.limits:
+        if 0.0 < velocity < UNLIMITED and self.options.limits:
             self.report.append(f"joint {joint.name!r}: its velocity limit {velocity:g} is not enforced")
 
     def _mimic(self, mechanism: Mechanism, joint: Any) -> None:

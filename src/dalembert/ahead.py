@@ -1,0 +1,71 @@
+"""Compiling what a run needs later in a second process, while the first compiles what it needs now.
+
+Both find each other's results in the cache, and neither compiles what the other is at. The second process ends with its
+list or with the first process, says nothing, and whatever happens to it the first one can do without.
+"""
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dalembert.cache import can_wait
+
+#: kernels or parts of kernels, each with arguments of the types that a run will have
+Jobs = Iterable[tuple[Any, tuple[Any, ...]]]
+
+_SECOND = "import sys; sys.path[:] = sys.argv[2:]; from dalembert.ahead import work; work(sys.argv[1])"
+
+
+@functools.cache
+def prepare(jobs: Callable[[], Jobs]) -> None:
+    """Where ``jobs`` are not in the cache yet, say so on standard error and begin with them in a second process."""
+    if all(kernel.is_cached(*arguments) for kernel, arguments in jobs()):
+        return
+    print("dalembert: compiling kernels for the first time, about 20 seconds (cached for later runs)", file=sys.stderr, flush=True)
+    if _may_start():
+        _start(f"{jobs.__module__}:{jobs.__qualname__}")
+
+
+def _may_start() -> bool:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    is_python = Path(sys.executable or "").name.startswith("python")  # not a program that has Python in it
+    return cores > 1 and is_python and can_wait() and os.environ.get("DALEMBERT_AHEAD", "1") != "0"
+
+
+def _start(name: str) -> None:
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _SECOND, name, *sys.path], env={**os.environ, "DALEMBERT_AHEAD": "0"}, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return
+    atexit.register(_stop, process, os.getpid())
+
+
+def _stop(process: subprocess.Popen, owner: int) -> None:
+    if os.getpid() == owner:
+        process.kill()
+        process.communicate()
+
+
+def work(name: str) -> None:
+    """The second process: compile the jobs of ``module:function``."""
+    threading.Thread(target=_end_with_first, daemon=True).start()
+    module, function = name.split(":")
+    for kernel, arguments in getattr(import_module(module), function)():
+        kernel.compile_for(*arguments)
+
+
+def _end_with_first() -> None:
+    """Standard input ends when the first process does, however it ends."""
+    sys.stdin.buffer.read()
+    os._exit(0)
