@@ -1,11 +1,14 @@
 """What every test may use: a Hypothesis profile that allows for compiling, and a short run with a bit of everything."""
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 import dalembert as da
 
+os.environ.setdefault("DALEMBERT_AHEAD", "0")  # the tests' own processes share the compiling
 settings.register_profile("compiled", deadline=None)  # a first call compiles
 settings.load_profile("compiled")
 

@@ -40,15 +40,16 @@ def _may_start() -> bool:
     return cores > 1 and is_python and can_wait() and os.environ.get("DALEMBERT_AHEAD", "1") != "0"
 
 
-def _start(name: str) -> None:
+def _start(name: str) -> subprocess.Popen | None:
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", _SECOND, name, *sys.path], env={**os.environ, "DALEMBERT_AHEAD": "0"}, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
     except OSError:
-        return
+        return None
     atexit.register(_stop, process, os.getpid())
+    return process
 
 
 def _stop(process: subprocess.Popen, owner: int) -> None:

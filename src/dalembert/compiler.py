@@ -165,11 +165,11 @@ class Dispatcher(CPUDispatcher):
 
     def compile_for(self, *arguments: Any) -> None:
         """Compile for arguments of these types, without a call."""
-        self.compile(_types(arguments))
+        self.compile(signature_of(*arguments))
 
     def is_cached(self, *arguments: Any) -> bool:
         """Whether the cache holds what arguments of these types need."""
-        return self._cache.folder.holds(self._entry(_types(arguments)))
+        return self._cache.folder.holds(self._entry(signature_of(*arguments)))
 
     def _entry(self, sig: Any) -> str:
         target: Any = self.targetctx
@@ -212,7 +212,7 @@ class Kernel(Dispatcher):
             return super().compile(sig)
 
 
-def _types(arguments: tuple[Any, ...]) -> tuple[types.Type, ...]:
+def signature_of(*arguments: Any) -> tuple[types.Type, ...]:
     return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
@@ -121,6 +120,8 @@ class Table:
         self.start, self.end = float(t[0]), float(t[-1])
         rows = np.array([target_coordinates(element, row, time) for row, time in zip(v, t)])
         straight = element.type.freedom - (3 if _turns_freely(element) else 0)
+        from scipy.interpolate import CubicSpline  # takes long to import, and is seldom needed
+
         self._spline = CubicSpline(t, rows[:, :straight])
         self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if _turns_freely(element) else None
 

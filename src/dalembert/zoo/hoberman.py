@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
@@ -182,6 +181,8 @@ def hoberman_exact(
         return rate, (0.5 * dI * (momentum / I) ** 2 - 0.5 * dM * rate**2) / M
 
     end = max(float(times[-1]), 1e-9)
+    from scipy.integrate import solve_ivp  # takes long to import
+
     solved = solve_ivp(motion, (0.0, end), (opening, opening_rate), method="DOP853", t_eval=times, rtol=1e-12, atol=1e-13)
     return solved.y[0]
 

@@ -1,0 +1,143 @@
+"""The folder of compiled kernels: entries, digests, waiting for each other, what is removed."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dalembert import cache
+from dalembert.cache import KEPT_DAYS, Folder, remove_unused, source_digest
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_entries_come_back(root):
+    folder = Folder(Path(__file__))
+    assert folder.load("a") is None
+    assert not folder.holds("a")
+    folder.save("a", b"first")
+    folder.save("a", b"second")
+    assert folder.load("a") == b"second"
+    assert [file.name for file in folder.path.iterdir()] == ["a"]
+    assert folder.path.parent == root
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(root, capsys):
+    root.write_text("not a folder")
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    with folder.claim("a"):
+        assert folder.load("a") is None
+    assert "cannot keep compiled kernels" in capsys.readouterr().err
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A package of three files that import one another in a row; a function that gives the digest of the first."""
+    package = tmp_path / "dalembert"
+    package.mkdir()
+    (package / "top.py").write_text("from dalembert.middle import (\n    f,\n)\n")
+    (package / "middle.py").write_text("from dalembert import bottom\n")
+    (package / "bottom.py").write_text("value = 1\n")
+    (package / "other.py").write_text("value = 1\n")
+    monkeypatch.setattr(cache, "_SOURCE", package)
+
+    def digest() -> str:
+        source_digest.cache_clear()
+        cache._imports.cache_clear()
+        return source_digest(package / "top.py")
+
+    yield package, digest
+    source_digest.cache_clear()
+    cache._imports.cache_clear()
+
+
+def test_digest_follows_imports(sources):
+    package, digest = sources
+    before = digest()
+    assert digest() == before
+    (package / "other.py").write_text("value = 2\n")
+    assert digest() == before
+    (package / "bottom.py").write_text("value = 2\n")
+    assert digest() != before
+
+
+def _make(root: Path, days: float, count: int) -> list[Path]:
+    folders = []
+    for i in range(count):
+        folder = root / f"{days}-{i}"
+        folder.mkdir(parents=True)
+        (folder / "kernel").write_bytes(b"code")
+        os.utime(folder, (time.time() - days * 86400,) * 2)
+        folders.append(folder)
+    return folders
+
+
+def test_unused_folders_go(root):
+    old, young = _make(root, KEPT_DAYS + 1, 3), _make(root, KEPT_DAYS - 1, 3)
+    (root / "locks").touch()
+    with ThreadPoolExecutor(4) as pool:  # several processes may do this at the same time
+        list(pool.map(lambda _: remove_unused.__wrapped__(), range(8)))
+    assert sorted(root.iterdir()) == sorted([*young, root / "locks"])
+    assert all((folder / "kernel").exists() for folder in young)
+    assert not any(folder.exists() for folder in old)
+
+
+def test_use_keeps_a_folder(root):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    _make(root, KEPT_DAYS - 1, 1)
+    os.utime(folder.path, (time.time() - 2 * KEPT_DAYS * 86400,) * 2)
+    cache._mark_used.cache_clear()
+    assert folder.load("a") == b"data"
+    remove_unused.__wrapped__()
+    assert folder.load("a") == b"data"
+
+
+def test_the_newest_folders_stay(root, monkeypatch):
+    monkeypatch.setattr(cache, "KEPT_FOLDERS", 2)
+    _make(root, 5, 3)
+    newest = _make(root, 1, 2)
+    remove_unused.__wrapped__()
+    assert sorted(root.iterdir()) == newest
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from dalembert.cache import Folder
+with Folder(Path(sys.argv[1])).claim("entry"):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(cache.fcntl is None, reason="no locks on this system")
+@pytest.mark.parametrize("killed", [False, True])
+def test_claims_wait_for_other_processes(root, killed):
+    folder = Folder(Path(__file__))
+    seconds = 60.0 if killed else 1.0
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, __file__, str(seconds)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        begun = time.monotonic()
+        with folder.claim("another entry"):
+            assert time.monotonic() - begun < 0.5
+        if killed:
+            holder.kill()
+        with folder.claim("entry"):
+            assert (time.monotonic() - begun < 30.0) if killed else (time.monotonic() - begun > 0.5)
+    finally:
+        holder.kill()
+        holder.communicate()
