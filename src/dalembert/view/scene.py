@@ -157,13 +157,15 @@ def _parts(drawn: list[tuple[int, list[Visual]]], most_triangles: int) -> list[P
     share = min(1.0, most_triangles / max(faces, 1))
     curved = sum(not isinstance(v.geometry, Mesh | Box) for _, visuals in drawn for v in visuals)
     sides = int(np.clip(np.sqrt(most_triangles / max(curved, 1)), 8, ROUND)) // 4 * 4
-    parts = []
+    parts, known = [], {}  # one mesh may stand for several links
     for owner, visuals in drawn:
         groups: dict[Colour, list[Triangles]] = {}
         for visual in visuals:
             colour = visual.colour or (STONE if owner < 0 else (*_rgb(COLOURS[owner % len(COLOURS)]), 1.0))
             turn = Rotation.from_quat(visual.orientation, scalar_first=True).as_matrix()
-            groups.setdefault(colour, []).extend((v @ turn.T + visual.position, f) for v, f in triangles(visual.geometry, share, sides))
+            if id(visual.geometry) not in known:
+                known[id(visual.geometry)] = triangles(visual.geometry, share, sides)
+            groups.setdefault(colour, []).extend((v @ turn.T + visual.position, f) for v, f in known[id(visual.geometry)])
         parts += [_part(owner, pieces, colour) for colour, pieces in groups.items()]
     return parts
 

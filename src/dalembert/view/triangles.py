@@ -142,7 +142,8 @@ def simplified(vertices: np.ndarray, faces: np.ndarray, most: int) -> Triangles:
         np.add.at(sums, inverse, vertices)
         corners = inverse[faces]
         corners = corners[(corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2]) & (corners[:, 2] != corners[:, 0])]
-        _, keep = np.unique(np.sort(corners, axis=1), axis=0, return_index=True)
+        low_corner, middle, high = np.sort(corners, axis=1).T
+        _, keep = np.unique((low_corner * len(first) + middle) * len(first) + high, return_index=True)
         if len(keep) <= most or cells <= 4:
             return sums / counts[:, None], corners[np.sort(keep)]
         cells = int(cells * 0.8)

@@ -20,7 +20,7 @@ class Shapes:
 
     def __init__(self, path: Path, root: Path | None, report: list[str]) -> None:
         self.path, self.root, self.report = path, root, report
-        self._files: dict[str, tuple[np.ndarray, np.ndarray] | None] = {}
+        self._meshes: dict[tuple, Mesh | None] = {}
 
     def shape(self, geometry: Any, what: str) -> Box | Cylinder | Sphere | Mesh | None:
         """What a <geometry> describes; ``what`` names it in the report."""
@@ -73,10 +73,11 @@ class Shapes:
         if source is None or not source.filename:
             return None
         scale = np.ones(3) if source.scale is None else np.broadcast_to(np.asarray(source.scale, dtype=float), (3,))
-        if source.filename not in self._files:
-            self._files[source.filename] = self._read(source.filename)
-        mesh = self._files[source.filename]
-        return None if mesh is None else Mesh(mesh[0] * scale, mesh[1] if np.prod(scale) > 0 else mesh[1][:, ::-1])
+        key = (source.filename, *scale)
+        if key not in self._meshes:
+            mesh = self._read(source.filename)
+            self._meshes[key] = None if mesh is None else Mesh(mesh[0] * scale, mesh[1] if np.prod(scale) > 0 else mesh[1][:, ::-1])
+        return self._meshes[key]
 
     def _read(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
         path = self._resolve(name)
