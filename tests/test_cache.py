@@ -78,7 +78,8 @@ def _make(root: Path, days: float, count: int) -> list[Path]:
         folder = root / f"{days}-{i}"
         folder.mkdir(parents=True)
         (folder / "kernel").write_bytes(b"code")
-        os.utime(folder, (time.time() - days * 86400,) * 2)
+        then = time.time() - days * 86400
+        os.utime(folder, (then, then))
         folders.append(folder)
     return folders
 
@@ -97,7 +98,8 @@ def test_use_keeps_a_folder(root):
     folder = Folder(Path(__file__))
     folder.save("a", b"data")
     _make(root, KEPT_DAYS - 1, 1)
-    os.utime(folder.path, (time.time() - 2 * KEPT_DAYS * 86400,) * 2)
+    then = time.time() - 2 * KEPT_DAYS * 86400
+    os.utime(folder.path, (then, then))
     cache._mark_used.cache_clear()
     assert folder.load("a") == b"data"
     remove_unused.__wrapped__()
@@ -122,7 +124,7 @@ with Folder(Path(sys.argv[1])).claim("entry"):
 """
 
 
-@pytest.mark.skipif(cache.fcntl is None, reason="no locks on this system")
+@pytest.mark.skipif(not cache.can_wait(), reason="no locks on this system")
 @pytest.mark.parametrize("killed", [False, True])
 def test_claims_wait_for_other_processes(root, killed):
     folder = Folder(Path(__file__))
