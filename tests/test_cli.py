@@ -206,7 +206,8 @@ def test_an_interrupted_run_keeps_what_was_computed(tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     command = [sys.executable, "-m", "dalembert.cli", "run", "hoberman_sphere", "--dt", "0.002", "--duration", "100", "--out", str(tmp_path / "run.h5")]
-    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, start_new_session=True)
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a shell's background jobs do not hear Ctrl-C
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=heard)
     os.close(theirs)
     told, sent = "", False
     try:
