@@ -45,7 +45,9 @@ def run(tmp_path):
     environment = {**os.environ, "DALEMBERT_CACHE": str(tmp_path / "cache"), "DALEMBERT_AHEAD": "1"}
 
     def start(program: str) -> subprocess.Popen:
-        program = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport some_jobs, time\nfrom dalembert import ahead\n{program}"
+        # a shell's background jobs, and what they start, do not hear Ctrl-C
+        heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        program = f"{heard}import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport some_jobs, time\nfrom dalembert import ahead\n{program}"
         return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     return start
