@@ -8,7 +8,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.simulation import Control
+from dalembert.simulation.simulation import Control
 
 #: milliseconds per step: general, and for fully constrained systems
 PAPER = {

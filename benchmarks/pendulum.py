@@ -13,8 +13,8 @@ import numpy as np
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.controls import InputTables
 from dalembert.formulations.maximal.engine import new_recording
+from dalembert.simulation.controls import InputTables
 
 STEPS, DT, TOLERANCE = 40, 0.01, 1e-10
 

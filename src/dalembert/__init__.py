@@ -41,8 +41,8 @@ from dalembert.mechanism.joints import (
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
-from dalembert.simulation import Simulation
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.trajectory import Trajectory
 
 __version__ = "0.1.0"
 

@@ -360,7 +360,7 @@ def _info(options: argparse.Namespace) -> int:
 def _rows(mechanism: Any, notes: list[str]) -> dict[str, Any]:
     """Freedom, loops and rows at the start, where loops are closed; adds to the notes what a user should know."""
     import dalembert as da
-    from dalembert.mechanism.topology import loop_count
+    from dalembert.model.topology import loop_count
 
     masses = [body.mass for body in mechanism.bodies]
     if masses and max(masses) > 1e6 * min(masses):

@@ -15,7 +15,7 @@ from dalembert.formulations.formulation import Formulation
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.variational import Variational
-from dalembert.simulation import Simulation
+from dalembert.simulation.simulation import Simulation
 
 #: methods of the implicit formulation
 METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")

@@ -8,7 +8,7 @@ from pairs import TYPES, moved, pair, with_laws
 import dalembert as da
 from dalembert.formulations.implicit import stage as kernels
 from dalembert.formulations.implicit.step import aggregate, begin
-from dalembert.mechanism.rows import aim
+from dalembert.model.rows import aim
 
 
 def implicit(joint, seed: int, *, grounded: bool = False) -> da.Simulation:

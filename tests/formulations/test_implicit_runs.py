@@ -7,7 +7,7 @@ from machines import two_motors
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.trajectory import rotate
+from dalembert.simulation.trajectory import rotate
 
 
 def final(make, formulation, duration: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import dalembert as da
 from dalembert.formulations.maximal.knot import evaluate_knot, open_amounts
 from dalembert.formulations.variational import equations as kernels
 from dalembert.formulations.variational.step import newton
-from dalembert.mechanism.rows import aim
+from dalembert.model.rows import aim
 
 JOINTS = pytest.mark.parametrize("joint", TYPES.values(), ids=TYPES.keys())
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.mechanism.compile import compile_mechanism
+from dalembert.model.compile import compile_mechanism
 
 
 def two_bodies() -> da.Mechanism:

@@ -7,7 +7,7 @@ from published import knots, observed_order, problem, simulate
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.trajectory import rotate
+from dalembert.simulation.trajectory import rotate
 
 FOUR_BAR = problem("iftomm_a02_n_four_bar")
 BRICARD = problem("iftomm_a04_bricard")

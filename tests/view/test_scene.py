@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.trajectory import rotate
+from dalembert.simulation.trajectory import rotate
 from dalembert.view.raster import looking
 from dalembert.view.scene import build_scene, fitting_eye
 from dalembert.view.triangles import arrow, shaded, simplified, terrain, triangles

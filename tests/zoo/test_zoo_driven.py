@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.mechanism.topology import loop_count
+from dalembert.model.topology import loop_count
 
 FORMULATIONS = {"variational": da.Variational(dt=0.01), "bdf2": da.Implicit(dt=0.01, method="bdf2")}
 

@@ -11,8 +11,8 @@ from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, 
 from dalembert.errors import ModelError
 from dalembert.mechanism.environment import Ground, HeightField
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import Records
 from dalembert.mechanism.touching import Surface, Touching
+from dalembert.model.records import Records
 
 #: contacts beyond which only near ones become part of a step: with fewer, looking for them would cost more than it saves
 CROWD = 128

@@ -9,7 +9,7 @@ from math import sqrt
 
 from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE
 from dalembert.contact.terrain import nearest_on_terrain
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import (
     add3,
     cross3,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.node import cone_step, kept_share, pair_step, wanted
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.records import BALL
-from dalembert.mechanism.rows import coordinates, direction_gradient
+from dalembert.kernels import inline, kernel
+from dalembert.model.records import BALL
+from dalembert.model.rows import coordinates, direction_gradient
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import add3, neg3, scale3
 

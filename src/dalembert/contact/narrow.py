@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.records import BALL_SUPPORT, BALLS, EDGES, LINE, PLANE
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, store3, sub3
 
 # Kinds of geometries.

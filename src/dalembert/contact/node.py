@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from math import cos, pi, sin, sqrt
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 #: angle (rad) by which friction may miss the direction against the sliding velocity
 ASKEW = 1e-7

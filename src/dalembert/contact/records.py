@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.mechanism.records import F, I, _fields
+from dalembert.model.records import F, I, _fields
 
 PLANE, BALLS, LINE, EDGES, FIELD = range(5)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid

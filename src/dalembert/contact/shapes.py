@@ -19,7 +19,7 @@ from dalembert.contact.features import (
 )
 from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
 from dalembert.contact.records import GEOMETRY, PAIR, Shapes
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 from dalembert.mechanism.environment import PairLaw
 from dalembert.mechanism.shapes import Box, Capsule, Sphere
 from dalembert.mechanism.touching import Touching

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 
 @inline

@@ -17,7 +17,7 @@ import numpy as np
 
 import dalembert
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 KIND = "dalembert trajectory"
 #: raised when a file of the new layout cannot be read by the code of the old one

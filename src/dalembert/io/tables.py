@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dalembert.io.hdf5 import _replacing
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 
 def save_csv(trajectory: Trajectory, path: Path) -> None:

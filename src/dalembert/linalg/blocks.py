@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg.rows import WIDTH, largest, load, replace, scale, store, zeros
 from dalembert.linalg.rows import subtract as subtract_rows
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 
 
 def depth_first(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:

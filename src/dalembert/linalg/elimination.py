@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg.heap import settle, take_first
 from dalembert.linalg.support import SUPPORT, assign_rows, build_edges, is_supported
 

@@ -4,7 +4,7 @@
 """
 from __future__ import annotations
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 
 @inline

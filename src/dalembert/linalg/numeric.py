@@ -5,7 +5,7 @@ and U with the blocks F themselves above it. Nothing here allocates.
 """
 from __future__ import annotations
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg.blocks import column_scales, invert, multiply_from_right, subtract_product, subtract_scaled
 from dalembert.linalg.rows import WIDTH, add, load, load_vector, store, store_vector, subtract, times, zeros
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 
 
 class Schedule(NamedTuple):

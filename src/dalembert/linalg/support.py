@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 SUPPORT = [
     ("size", "i8"),

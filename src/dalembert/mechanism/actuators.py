@@ -16,7 +16,7 @@ from dalembert.errors import ControlError
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Mechanism
-    from dalembert.simulation import Simulation
+    from dalembert.simulation.simulation import Simulation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import atan2, cos, sin, sqrt
 
-from dalembert.kernel import inline
+from dalembert.kernels import inline
 from dalembert.spatial.tuples import cross3, dot3
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import add3, mat_mul, mat_vec, neg3, skew, sub3
 

@@ -16,7 +16,7 @@ from math import cos, factorial, pi, sin, sqrt
 
 from scipy.special import zeta
 
-from dalembert.kernel import inline
+from dalembert.kernels import inline
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import dot3, transpose
 

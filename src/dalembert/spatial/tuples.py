@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.kernel import inline
+from dalembert.kernels import inline
 
 # vectors
 

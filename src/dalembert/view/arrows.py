@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.contact.series import ContactSeries
-from dalembert.trajectory import Trajectory, rotate
+from dalembert.simulation.trajectory import Trajectory, rotate
 
 #: knots from which the scale of the arrows is taken
 SAMPLED = 400

@@ -10,9 +10,9 @@ from scipy.sparse.csgraph import shortest_path
 
 from dalembert.errors import ModelError
 from dalembert.formulations.maximal.system import build_system
-from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.topology import holds, spanning_tree, tree_order
+from dalembert.model.compile import compile_mechanism
+from dalembert.model.topology import holds, spanning_tree, tree_order
 from dalembert.view.plots import COLOURS, FAINT, INK, _literal, finished, new_figure
 
 LABELLED = 40  # bodies that are named and stand level by level; more would hide one another

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.plots import COLOURS
 from dalembert.view.plots import INK as DARK

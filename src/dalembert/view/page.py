@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.io.hdf5 import _replacing
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.scene import AXES, BACKGROUND, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene, ordinary_speed
 

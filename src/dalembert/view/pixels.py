@@ -5,7 +5,7 @@ from math import floor, sqrt
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 GAMMA = 2.0  # of the screen, near enough, and a square root is quick
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import DalembertError, ModelError
 from dalembert.mechanism.mechanism import JointElement
-from dalembert.simulation import Simulation
-from dalembert.trajectory import Trajectory, rotate
+from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.trajectory import Trajectory, rotate
 from dalembert.view.arrows import Arrows
 from dalembert.view.scene import ORANGE, build_scene
 from dalembert.view.stage import Viewer, viser_module

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 #: "bright" of Paul Tol's colour schemes, told apart by colour-blind readers and in print
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.io.hdf5 import _replacing
 from dalembert.progress import Progress
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.pixels import GAMMA, fill, shade, shrink
 from dalembert.view.scene import (

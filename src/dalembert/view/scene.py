@@ -13,7 +13,7 @@ from dalembert.mechanism.joints import Distance, PointSpring
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.shapes import Box, Sphere
 from dalembert.mechanism.visuals import Mesh, Visual, inertia_box, visuals_of
-from dalembert.trajectory import Trajectory, rotate
+from dalembert.simulation.trajectory import Trajectory, rotate
 from dalembert.view.plots import COLOURS
 from dalembert.view.triangles import ROUND, Triangles, arrow, coil, rod, shaded, terrain, triangles
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.ahead import Jobs, prepare
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
@@ -22,9 +21,10 @@ from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.system import build_system
 from dalembert.formulations.variational import Variational, VariationalEngine
 from dalembert.formulations.variational.equations import SOLVED
+from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import BODY, COUPLING, JOINT, Records
 from dalembert.mechanism.touching import Touching
+from dalembert.model.records import BODY, COUPLING, JOINT, Records
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2

@@ -32,8 +32,8 @@ from dalembert.formulations.variational.equations import (
     rotate_gradient,
     subtract_impulse,
 )
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.rows import relative
+from dalembert.kernels import inline, kernel
+from dalembert.model.rows import relative
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_vec, neg3, scale3, store3
 
 

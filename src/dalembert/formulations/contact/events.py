@@ -10,7 +10,7 @@ from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
 from dalembert.formulations.contact.equations import limit_at_end, limit_at_knot
 from dalembert.formulations.variational.equations import flow, residual
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3, sub3
 
 #: tilt (rad) below which a circle counts as flat

@@ -30,7 +30,7 @@ from dalembert.formulations.variational.equations import (
     move,
     rounding_floor,
 )
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve
 
 #: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse

@@ -17,7 +17,7 @@ from dalembert.formulations.variational.equations import (
     spins_too_fast,
 )
 from dalembert.formulations.variational.step import COMPLIANCES, accept, record, write_forces
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_vec, scale3
 
 # Outcomes beyond those of a step without contacts.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.ahead import Jobs, prepare
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.implicit.engines import ImplicitEngine, KinematicEngine, KnotReader, SemiImplicitEngine
 from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE, solve_stage
@@ -20,9 +19,10 @@ from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.system import System, build_system
 from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
+from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import AXLE, MOST_STAGES
+from dalembert.model.records import AXLE, MOST_STAGES
 
 
 @dataclass(frozen=True, kw_only=True)

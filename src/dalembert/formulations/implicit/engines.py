@@ -18,7 +18,7 @@ from dalembert.formulations.maximal.system import System, build_system
 from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import AXLE
+from dalembert.model.records import AXLE
 
 if TYPE_CHECKING:
     from dalembert.formulations.implicit import Implicit

@@ -14,10 +14,10 @@ import numpy as np
 from dalembert.formulations.implicit.stage import FLIP, add4, dot4, residual
 from dalembert.formulations.implicit.step import accept, aggregate, record_knot, restore
 from dalembert.formulations.maximal.knot import apply_inputs, joint_at_knot, set_targets, write_gradients
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.linalg.rows import add, largest, load, load_vector, replace, scale, store, store_vector, subtract, zeros
-from dalembert.mechanism.rows import consistent, row_value
+from dalembert.model.rows import consistent, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, load3, load4, scale3, store3, store4, store9
 

@@ -16,8 +16,8 @@ from dalembert.formulations.maximal.knot import (
     project,
     set_targets,
 )
-from dalembert.kernel import kernel
-from dalembert.mechanism.records import COMPLIANT
+from dalembert.kernels import kernel
+from dalembert.model.records import COMPLIANT
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
 

@@ -21,11 +21,11 @@ from math import isfinite
 import numpy as np
 
 from dalembert.formulations.maximal.knot import evaluate_knot, joint_at_knot
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve
-from dalembert.mechanism.hessians import add_direction, add_laws, add_row
-from dalembert.mechanism.records import COMPLIANT, MOST_STAGES
-from dalembert.mechanism.rows import consistent, frame_rotation, row_value
+from dalembert.model.hessians import add_direction, add_laws, add_row
+from dalembert.model.records import COMPLIANT, MOST_STAGES
+from dalembert.model.rows import consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dalembert.formulations.implicit.stage import NOT_CONVERGED, SOLVED, inverse, solve_stage
 from dalembert.formulations.maximal.knot import apply_inputs, put6, set_targets
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, mat_vec, store3, store4
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
-from dalembert.mechanism.records import MOST_STAGES
+from dalembert.model.records import MOST_STAGES
 
 
 class Tableau(NamedTuple):

@@ -16,11 +16,11 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError
 from dalembert.formulations.maximal.knot import aim_all, evaluate_knot, joint_at_knot, open_amounts, put6
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import Records
-from dalembert.mechanism.rows import direction_gradient
-from dalembert.mechanism.topology import loop_of
+from dalembert.model.records import Records
+from dalembert.model.rows import direction_gradient
+from dalembert.model.topology import loop_of
 from dalembert.spatial.tuples import neg3
 
 CLOSED = 1e-11  # m or rad

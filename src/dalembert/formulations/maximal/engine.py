@@ -9,8 +9,8 @@ from dalembert.formulations.maximal.assembly import direction_rows
 from dalembert.formulations.maximal.knot import evaluate_knot, joint_rates, open_amounts, potential_energy
 from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
 from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, set_softness
-from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile import compile_mechanism
 
 
 class Recording(NamedTuple):

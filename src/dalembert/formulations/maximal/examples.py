@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.ahead import Jobs
 from dalembert.formulations.maximal.engine import Inputs, new_recording, no_stages
 from dalembert.formulations.maximal.series import motion_series, new_motion, pose_series
+from dalembert.kernels.ahead import Jobs
 from dalembert.linalg.blocks import BLOCK, VECTOR, aligned_zeros
 from dalembert.linalg.schedule import Schedule
-from dalembert.mechanism.compile import compile_mechanism
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import Records
+from dalembert.model.compile import compile_mechanism
+from dalembert.model.records import Records
 
 
 class Graph(NamedTuple):

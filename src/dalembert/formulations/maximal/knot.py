@@ -9,9 +9,9 @@ from math import pi
 
 import numpy as np
 
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve
-from dalembert.mechanism.records import (
+from dalembert.model.records import (
     BALL,
     COMPLIANT,
     DISTANCE,
@@ -22,7 +22,7 @@ from dalembert.mechanism.records import (
     SLIDE,
     TRANSLATION,
 )
-from dalembert.mechanism.rows import (
+from dalembert.model.rows import (
     aim,
     ball_spring,
     coordinates,

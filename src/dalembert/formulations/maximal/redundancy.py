@@ -14,8 +14,8 @@ import scipy.sparse as sparse
 from scipy.linalg import qr
 
 from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.kernel import kernel
-from dalembert.mechanism.topology import spanning_tree, tree_order
+from dalembert.kernels import kernel
+from dalembert.model.topology import spanning_tree, tree_order
 
 RANK_TOLERANCE = 1e-9
 

@@ -17,9 +17,9 @@ from dalembert.formulations.maximal.knot import (
     project,
     put6,
 )
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.records import BALL
-from dalembert.mechanism.rows import ball_spring, direction_gradient, frame_rotation
+from dalembert.kernels import inline, kernel
+from dalembert.model.records import BALL
+from dalembert.model.rows import ball_spring, direction_gradient, frame_rotation
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.linalg import Structure, analyse
-from dalembert.mechanism.records import Records
+from dalembert.model.records import Records
 
 #: compliance of the proximal method, relative to each row's own scale
 COMPLIANCE = 1e-8

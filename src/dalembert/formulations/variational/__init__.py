@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalembert.ahead import Jobs, prepare
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
 from dalembert.formulations.variational.equations import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST
 from dalembert.formulations.variational.step import newton, run_steps
+from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from dalembert.formulations.maximal.knot import add_to_slot, put6
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.records import SLIDE
-from dalembert.mechanism.rows import consistent, coordinates, direction_gradient, relative, row_gradient, row_value
+from dalembert.kernels import inline, kernel
+from dalembert.model.records import SLIDE
+from dalembert.model.rows import consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,

@@ -17,7 +17,7 @@ from dalembert.formulations.variational.equations import (
     rounding_floor,
     spins_too_fast,
 )
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 from dalembert.linalg import clear, factor, solve
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (

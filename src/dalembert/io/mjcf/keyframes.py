@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.io.mjcf.source import Source
-from dalembert.mechanism.topology import loop_count
+from dalembert.model.topology import loop_count
 
 
 def close_keyframe(source: Source) -> None:
@@ -13,7 +13,7 @@ def close_keyframe(source: Source) -> None:
     if source.key is None or not (mechanism.couplings or loop_count(mechanism)):
         return
     from dalembert.formulations.variational import Variational
-    from dalembert.simulation import Simulation
+    from dalembert.simulation.simulation import Simulation
 
     wishes = {name: value for name, (value, _) in mechanism.initial_joints.items()}
     rates = [rate for _, rate in mechanism.initial_joints.values()]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import atan2, cos, pi, sin
 
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.records import (
+from dalembert.kernels import inline, kernel
+from dalembert.model.records import (
     BALL,
     COMPLIANT,
     DISTANCE,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dalembert import cache
-from dalembert.cache import KEPT_DAYS, Folder, remove_unused, source_digest
+from dalembert.kernels import cache
+from dalembert.kernels.cache import KEPT_DAYS, Folder, remove_unused, source_digest
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_the_newest_folders_stay(root, monkeypatch):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dalembert.cache import Folder
+from dalembert.kernels.cache import Folder
 with Folder(Path(sys.argv[1])).claim("entry"):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))

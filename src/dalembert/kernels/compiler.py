@@ -24,7 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 from numba.core.typing.typeof import Purpose, typeof
 
-from dalembert.cache import Folder
+from dalembert.kernels.cache import Folder
 
 #: passes for what kernels do not contain: closures, comprehensions, array expressions, literal_unroll, with statements
 UNNEEDED = frozenset({

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.controls import InputTables, Target, read_control, read_target
 from dalembert.errors import ModelError
 from dalembert.formulations.formulation import Formulation
 from dalembert.formulations.maximal.assembly import nearest_pose, settle_velocities
@@ -19,11 +18,12 @@ from dalembert.formulations.maximal.redundancy import Redundancy, analyse_redund
 from dalembert.formulations.maximal.series import Motion
 from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
-from dalembert.mechanism.topology import spanning_tree, tree_order
-from dalembert.placing import put
+from dalembert.model.topology import spanning_tree, tree_order
 from dalembert.progress import Progress
-from dalembert.reading import read_trajectory
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.controls import InputTables, Target, read_control, read_target
+from dalembert.simulation.placing import put
+from dalembert.simulation.reading import read_trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 Control = Callable[["Simulation"], Mapping[str, ArrayLike]]
 

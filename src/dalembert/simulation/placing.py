@@ -10,8 +10,8 @@ from dalembert.errors import AssemblyError, ModelError
 from dalembert.formulations.maximal.assembly import close_loops
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.mechanism.records import Records
-from dalembert.mechanism.topology import place
+from dalembert.model.records import Records
+from dalembert.model.topology import place
 
 Wishes = Mapping[str, np.ndarray]
 

@@ -7,9 +7,9 @@ from pairs import TYPES, moved, tangent, with_laws
 
 import dalembert as da
 from dalembert.formulations.maximal.knot import evaluate_knot
-from dalembert.kernel import kernel
-from dalembert.mechanism.hessians import add_laws, add_row
-from dalembert.mechanism.rows import frame_rotation, relative
+from dalembert.kernels import kernel
+from dalembert.model.hessians import add_laws, add_row
+from dalembert.model.rows import frame_rotation, relative
 from dalembert.spatial.tuples import load3, load9
 
 

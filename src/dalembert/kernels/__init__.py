@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from numba.core import config
 
-from dalembert.compiler import Kernel
+from dalembert.kernels.compiler import Kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -31,7 +31,7 @@ KEPT_DAYS, KEPT_FOLDERS = 30, 300
 #: longest wait for another process that compiles the same kernel, s
 PATIENCE = 300.0
 
-_SOURCE = Path(__file__).parent
+_SOURCE = Path(__file__).parent.parent
 _IMPORT = re.compile(r"^\s*(?:from\s+(dalembert[\w.]*)\s+import\s+\(?([\w\s,]*)|import\s+(dalembert[\w.]*))", re.MULTILINE)
 
 

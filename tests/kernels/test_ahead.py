@@ -9,16 +9,16 @@ import time
 import pytest
 
 import dalembert as da
-from dalembert.cache import can_wait
-from dalembert.compiler import signature_of
 from dalembert.formulations import implicit, variational
 from dalembert.formulations.contact import engine as contact
+from dalembert.kernels.cache import can_wait
+from dalembert.kernels.compiler import signature_of
 
 pytestmark = pytest.mark.skipif(not can_wait(), reason="no locks on this system, so no second process")
 
 JOBS = """
 import os, time
-from dalembert.kernel import kernel
+from dalembert.kernels import kernel
 
 @kernel
 def double(x):
@@ -47,7 +47,7 @@ def run(tmp_path):
     def start(program: str) -> subprocess.Popen:
         # a shell's background jobs, and what they start, do not hear Ctrl-C
         heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        program = f"{heard}import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport some_jobs, time\nfrom dalembert import ahead\n{program}"
+        program = f"{heard}import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport some_jobs, time\nfrom dalembert.kernels import ahead\n{program}"
         return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     return start

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation, RotationSpline
 from dalembert.errors import ControlError, ModelError
 from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, no_stages
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
-from dalembert.mechanism.records import Records
+from dalembert.model.records import Records
 
 #: coordinates to follow, a function of time that gives them, or a table (times, values)
 Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]

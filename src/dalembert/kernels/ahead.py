@@ -16,12 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dalembert.cache import can_wait
+from dalembert.kernels.cache import can_wait
 
 #: kernels or parts of kernels, each with arguments of the types that a run will have
 Jobs = Iterable[tuple[Any, tuple[Any, ...]]]
 
-_SECOND = "import sys; sys.path[:] = sys.argv[2:]; from dalembert.ahead import work; work(sys.argv[1])"
+_SECOND = "import sys; sys.path[:] = sys.argv[2:]; from dalembert.kernels.ahead import work; work(sys.argv[1])"
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Coupling, JointElement, Mechanism
-from dalembert.mechanism.records import (
+from dalembert.model.records import (
     AXLE,
     BODY,
     COMPLIANT,

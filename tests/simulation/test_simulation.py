@@ -6,7 +6,7 @@ import pytest
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.mechanism.topology import loop_count
+from dalembert.model.topology import loop_count
 
 
 def arm(**laws) -> da.Mechanism:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from math import pi
 
-from dalembert.kernel import inline, kernel
-from dalembert.mechanism.records import BALL, DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
-from dalembert.mechanism.rows import direction_gradient, unit_distance
+from dalembert.kernels import inline, kernel
+from dalembert.model.records import BALL, DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
+from dalembert.model.rows import direction_gradient, unit_distance
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     add3,

@@ -12,7 +12,7 @@ from dalembert.formulations.maximal.engine import Inputs, Recording
 from dalembert.formulations.maximal.least_norm import least_norm, row_weights
 from dalembert.formulations.maximal.series import force_series, motion_series, new_motion, pose_series
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.trajectory import Trajectory
+from dalembert.simulation.trajectory import Trajectory
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential"})
 MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "row_force", "coupling_force"})

@@ -10,7 +10,7 @@ import numba
 import pytest
 
 MODULE = """
-from dalembert.kernel import inline, kernel
+from dalembert.kernels import inline, kernel
 
 @inline
 def pick(values, index):
