@@ -25,3 +25,13 @@ def kernel(function: F) -> F:
 def inline(function: F) -> F:
     """Compile ``function`` as a small helper that disappears into its callers."""
     return _declare(function, forceinline=True)
+
+
+def specialise(function: F, name: str, file: str) -> F:
+    """Compile a function that closes over other kernels, under a name of its own, as if it stood in ``file``.
+
+    So one algorithm serves several problems: it is cached with all that ``file`` imports.
+    """
+    function.__code__ = function.__code__.replace(co_filename=file, co_name=name)  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    return _declare(function)

@@ -1,43 +1,43 @@
-"""From a mechanism to the records that kernels run on: one record per element, rows chosen by the joint table."""
+"""From a mechanism to its model: one record per element, rows chosen by the joint table."""
 from __future__ import annotations
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.linalg.blocks import BLOCK, VECTOR, aligned_zeros
+from dalembert.linalg.schedule import Schedule
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Coupling, JointElement, Mechanism
+from dalembert.model.pose import evaluate_pose
 from dalembert.model.records import (
-    AXLE,
     BODY,
+    BODY_WORK,
     COMPLIANT,
     COUPLING,
+    COUPLING_WORK,
     DIRECTION_KINDS,
     DISTANCE_ROW,
     HELIX,
     JOINT,
+    JOINT_WORK,
     ROTATION,
     TRANSLATION,
-    Records,
+    Model,
+    Work,
 )
 
 
-def compile_mechanism(mechanism: Mechanism) -> Records:
-    """The records of a mechanism at its reference pose, at rest."""
+def compile_model(mechanism: Mechanism) -> Model:
+    """The model of a mechanism as it is now."""
     count = len(mechanism.bodies)
     bodies = np.zeros(count + 1, BODY)
-    bodies["q"][:, 0] = 1.0
-    bodies["R"] = bodies["Rn"] = np.eye(3).ravel()
-    bodies["qn"][:, 0] = 1.0
-    bodies["node"] = bodies["diagonal"] = -1
     for body in mechanism.bodies:
         record = bodies[body.index]
         record["mass"] = body.mass
         record["inertia"] = body.inertia.ravel()
         record["inertia_inverse"] = np.linalg.inv(body.inertia).ravel()
         record["length"] = np.sqrt(np.trace(body.inertia) / (2.0 * body.mass))
-        record["x"], record["q"] = body.position, body.orientation
-        load = mechanism.loads.get(body.name, np.zeros(6))
-        record["force"], record["torque"] = load[:3], load[3:]
+        record["wrench"] = mechanism.loads.get(body.name, np.zeros(6))
     joints = np.zeros(len(mechanism.joints), JOINT)
     for element in mechanism.joints:
         _write_joint(joints[element.index], element, count)
@@ -45,7 +45,48 @@ def compile_mechanism(mechanism: Mechanism) -> Records:
     for coupling in mechanism.couplings:
         _write_coupling(couplings[coupling.index], coupling, count)
     driven = np.flatnonzero(joints["driven"].any(axis=1))
-    return Records(bodies, joints, couplings, np.asarray(mechanism.gravity, dtype=float), driven, np.zeros(0, AXLE))
+    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven)
+    _set_softness(model, mechanism)
+    for array in model:
+        array.flags.writeable = False
+    return model
+
+
+def new_work(model: Model) -> Work:
+    """Scratch for a model, without a graph: enough to evaluate poses."""
+    bodies, joints, couplings = (np.zeros(len(a), d) for a, d in zip(model, (BODY_WORK, JOINT_WORK, COUPLING_WORK)))
+    bodies["q"][:, 0] = bodies["qn"][:, 0] = 1.0
+    bodies["R"] = bodies["Rn"] = np.eye(3).ravel()
+    for array in (bodies, joints, couplings):
+        array["node"] = array["diagonal"] = -1
+    empty = Schedule(*(np.zeros(0, np.int64) for _ in Schedule._fields))
+    return Work(bodies, joints, couplings, aligned_zeros(0, BLOCK), empty, aligned_zeros(0, VECTOR))
+
+
+def reference_pose(mechanism: Mechanism, work: Work) -> None:
+    """Put the bodies where the mechanism was built."""
+    for body in mechanism.bodies:
+        work.bodies["x"][body.index], work.bodies["q"][body.index] = body.position, body.orientation
+
+
+def _set_softness(model: Model, mechanism: Mechanism) -> None:
+    """Give every row the scale of its compliance: G M^-1 G^T, the inverse of the inertia that it feels.
+
+    A mechanism may hold grams and tonnes: one scale for all rows would not do.
+    """
+    work = new_work(model)
+    reference_pose(mechanism, work)
+    evaluate_pose(model, work)
+    bodies, joints = model.bodies, model.joints
+    inverse = np.zeros((len(bodies), 6, 6))
+    inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]
+    inverse[:-1, 3:, 3:] = bodies["inertia_inverse"][:-1].reshape(-1, 3, 3)
+    for G, end in (("Gp", "parent"), ("Gc", "child")):
+        joints["soft"] += np.einsum("jkc,jcd,jkd->jk", work.joints[G], inverse[joints[end]], work.joints[G])
+    joints["soft"][np.arange(6) >= joints["locks"][:, None]] = 1.0
+    for coupling, at in zip(model.couplings, work.couplings):
+        slots = range(int(coupling["bodies"]))
+        coupling["soft"] = sum(at["G"][s] @ inverse[coupling["body"][s]] @ at["G"][s] for s in slots)
 
 
 def _write_joint(record: np.void, element: JointElement, world: int) -> None:
@@ -54,7 +95,6 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     child = element.frame_child @ kind.basis
     record["parent"] = element.parent.index if element.parent.index >= 0 else world
     record["child"] = element.child.index
-    record["node"] = record["diagonal"] = -1
     record["point_parent"], record["point_child"] = element.point_parent, element.point_child
     record["frame_parent"], record["frame_child"] = parent.ravel(), child.ravel()
     record["report_frame"] = element.frame_parent.ravel()
@@ -69,6 +109,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     rest = Rotation.from_rotvec(record["rest"][balls]).as_matrix() if balls else np.eye(3)
     record["rest_frame"] = rest.ravel()
     record["row_direction"] = -1
+    record["active"] = any(record["stiffness"] > 0.0) or "force" in kind.drive or kind.bounded  # type: ignore[operator]
     _write_rows(record, element, parent, child)
 
 
@@ -98,6 +139,7 @@ def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, chil
     for g, k in enumerate(guards):
         record["guard_a"][g], record["guard_b"][g] = child[:, k], parent[:, k]
     record["locks"], record["rows"] = locks, len(rows)
+    record["firm"] = len(guards)
     record["guards"] = len(guards) + sum(kind.directions[i][0] != "slide" for i in driven)
 
 
@@ -138,7 +180,6 @@ def _turn(q: np.ndarray) -> np.ndarray:
 
 def _write_coupling(record: np.void, coupling: Coupling, world: int) -> None:
     record["ratio"], record["offset"] = coupling.ratio, coupling.offset
-    record["node"] = record["diagonal"] = -1
     record["joint"] = coupling.first.index, coupling.second.index
     record["direction"] = coupling.first_direction, coupling.second_direction
     ends = [b.index for joint in (coupling.first, coupling.second) for b in (joint.parent, joint.child)]

@@ -127,7 +127,7 @@ def add_direction(K, joint, i, size, y, C, Rp):
 
 
 @kernel
-def add_row(K, joint, k, size, y, C, Rp):
+def add_row(K, joint, at, k, size, y, C, Rp):
     """A constraint or compliant row with multiplier ``size``."""
     if joint.row_direction[k] >= 0:
         add_direction(K, joint, joint.row_direction[k], size, y, C, Rp)
@@ -147,39 +147,6 @@ def add_row(K, joint, k, size, y, C, Rp):
 
 
 @kernel
-def add_ball_spring(K, joint, first, E, C):
-    """The springs of a ball joint: the torque of ``rows.ball_spring`` and its change with the orientation."""
-    rest = load9(joint.rest_frame)
-    frame = mat_mul(load9(joint.frame_parent), rest)
-    phi = quaternion.log(quaternion.from_matrix(mat_t_mul(rest, E)))
-    stiffness = (joint.stiffness[first], joint.stiffness[first + 1], joint.stiffness[first + 2])
-    moment = (stiffness[0] * phi[0], stiffness[1] * phi[1], stiffness[2] * phi[2])
-    inverse = so3.right_jacobian_inverse(phi)
-    to_phi = so3.left_jacobian_inverse(phi)
-    # D: change of the torque, in the rest frame, with a rotation of the child in that frame
-    columns = (
-        _ball_column(phi, moment, stiffness, inverse, column(to_phi, 0)),
-        _ball_column(phi, moment, stiffness, inverse, column(to_phi, 1)),
-        _ball_column(phi, moment, stiffness, inverse, column(to_phi, 2)),
-    )
-    D = transpose((*columns[0], *columns[1], *columns[2]))
-    D = mat_mul(frame, mat_mul_t(D, frame))
-    add_parent_torque(K, mat_vec(frame, neg3(mat_vec(inverse, moment))), C)
-    DC = mat_mul(D, C)
-    add_block(K, 3, 9, -1.0, DC)
-    add_block(K, 3, 3, 1.0, D)
-    add_block(K, 9, 9, 1.0, mat_t_mul(C, DC))
-    add_block(K, 9, 3, -1.0, mat_t_mul(C, D))
-
-
-@inline
-def _ball_column(phi, moment, stiffness, inverse, dphi):
-    turned = mat_vec(so3.right_jacobian_inverse_derivative(phi, dphi), moment)
-    stretched = mat_vec(inverse, (stiffness[0] * dphi[0], stiffness[1] * dphi[1], stiffness[2] * dphi[2]))
-    return neg3(add3(turned, stretched))
-
-
-@kernel
 def write_direction(gradient, joint, i, y, C, Rp):
     """Gradient (12,) of a free direction by parent and child."""
     force, parent, child = direction_gradient(joint, i, y, C, Rp)
@@ -188,26 +155,3 @@ def write_direction(gradient, joint, i, y, C, Rp):
         gradient[3 + c] = parent[c]
         gradient[6 + c] = force[c]
         gradient[9 + c] = child[c]
-
-
-@kernel
-def add_laws(K, joint, y, C, Rp, E, gradient):
-    """Springs and inputs along the free directions: f times the direction's turning, minus k g g^T.
-
-    ``gradient`` (12,) is scratch.
-    """
-    for i in range(joint.free):
-        if joint.driven[i]:
-            continue
-        size = joint.input[i]
-        if joint.free_kind[i] != BALL:
-            size -= joint.stiffness[i] * (joint.coordinate[i] - joint.rest[i])
-            if joint.stiffness[i] > 0.0:
-                write_direction(gradient, joint, i, y, C, Rp)
-                for r in range(12):
-                    for c in range(12):
-                        K[r, c] -= joint.stiffness[i] * gradient[r] * gradient[c]
-        elif joint.free_axis[i] == 0:
-            add_ball_spring(K, joint, i, E, C)
-        if size != 0.0:
-            add_direction(K, joint, i, size, y, C, Rp)

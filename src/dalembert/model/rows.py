@@ -4,7 +4,7 @@ A gradient is a force on the child in the world (its mirror image acts on the pa
 frames. Translation rows are Quaternion eq. 15 to 18, rotation rows eq. 19 and 20, driven rows eq. 21 to 23.
 
 Throughout, ``y`` is the child's joint point seen from the parent's centre of mass, in the parent's frame, and
-``C = R_parent^T R_child``.
+``C = R_parent^T R_child``; ``joint`` is a record of the model, ``at`` its record of the work, which holds where driven rows aim.
 """
 from __future__ import annotations
 
@@ -155,20 +155,32 @@ def direction_gradient(joint, i, y, C, R_parent):
 
 
 @inline
-def row_gradient(joint, k, y, C, R_parent):
+def row_axes(joint, at, k):
+    """The axes of a row on the child and on the parent: those of the model, or where a driven row aims."""
+    if joint.row_direction[k] >= 0:
+        return load3(at.row_a[k]), load3(at.row_b[k])
+    return load3(joint.row_a[k]), load3(joint.row_b[k])
+
+
+@inline
+def row_offset(joint, at, k):
+    """The value that a translation row keeps: that of the model, or where a driven row aims."""
+    return at.row_offset[k] if joint.row_direction[k] >= 0 else joint.row_offset[k]
+
+
+@inline
+def row_gradient(joint, at, k, y, C, R_parent):
     """Gradient of a row: force on the child (world), torque on the parent and on the child (body frames)."""
     kind = joint.row_kind[k]
+    a, b = row_axes(joint, at, k)
     if kind == TRANSLATION:
-        return translation_gradient(load3(joint.row_a[k]), y, C, R_parent, load3(joint.point_child))
+        return translation_gradient(a, y, C, R_parent, load3(joint.point_child))
     if kind == ROTATION:
-        a = load3(joint.row_a[k])
-        b = load3(joint.row_b[k])
         return ZERO3, cross3(b, mat_vec(C, a)), cross3(a, mat_t_vec(C, b))
     if kind == DISTANCE_ROW:
         n, _ = unit_distance(joint, y)
         return translation_gradient(n, y, C, R_parent, load3(joint.point_child))
     if kind == HELIX:
-        a = load3(joint.row_a[k])
         force, parent, child = translation_gradient(a, y, C, R_parent, load3(joint.point_child))
         lead = joint.pitch / (2.0 * pi)
         return force, add3(parent, scale3(lead, a)), sub3(child, scale3(lead, mat_t_vec(C, a)))
@@ -176,27 +188,31 @@ def row_gradient(joint, k, y, C, R_parent):
 
 
 @inline
-def row_value(joint, k, y, C):
+def row_value(joint, at, k, y, C):
     """How far a constraint row is open, in metres or (for small angles) radians; zero for a compliant row."""
     kind = joint.row_kind[k]
+    a, b = row_axes(joint, at, k)
     if kind == TRANSLATION:
-        return dot3(load3(joint.row_a[k]), sub3(y, load3(joint.point_parent))) - joint.row_offset[k]
+        return dot3(a, sub3(y, load3(joint.point_parent))) - row_offset(joint, at, k)
     if kind == ROTATION:
-        return dot3(mat_vec(C, load3(joint.row_a[k])), load3(joint.row_b[k]))
+        return dot3(mat_vec(C, a), b)
     if kind == DISTANCE_ROW:
         return unit_distance(joint, y)[1] - joint.row_offset[k]
     if kind == HELIX:
-        angle = unwrap(turn_angle(frame_rotation(joint, C), 0), joint.coordinate[0])
-        advance = dot3(load3(joint.row_a[k]), sub3(y, load3(joint.point_parent)))
+        angle = unwrap(turn_angle(frame_rotation(joint, C), 0), at.coordinate[0])
+        advance = dot3(a, sub3(y, load3(joint.point_parent)))
         return advance - joint.pitch / (2.0 * pi) * angle - joint.row_offset[k]
     return 0.0
 
 
 @inline
-def consistent(joint, C, threshold):
+def consistent(joint, at, C, threshold):
     """False when the joint sits on a flipped solution (Quaternion section 4, table 7, "consistency constraints")."""
-    for g in range(joint.guards):
+    for g in range(joint.firm):
         if not dot3(mat_vec(C, load3(joint.guard_a[g])), load3(joint.guard_b[g])) > threshold:
+            return False
+    for g in range(joint.firm, joint.guards):
+        if not dot3(mat_vec(C, load3(at.guard_a[g])), load3(at.guard_b[g])) > threshold:
             return False
     return True
 
@@ -212,8 +228,8 @@ def turned(frame, axis, angle, sense):
 
 
 @kernel
-def aim(joint):
-    """Point the driven rows and their guards at ``joint.target`` (Quaternion eq. 21 to 23, table 7)."""
+def aim(joint, at):
+    """Point the driven rows and their guards at ``at.target`` (Quaternion eq. 21 to 23, table 7)."""
     frame_parent = load9(joint.frame_parent)
     frame_child = load9(joint.frame_child)
     guard = joint.guards - 1
@@ -223,62 +239,35 @@ def aim(joint):
             continue
         kind = joint.free_kind[i]
         axis = joint.free_axis[i]
-        target = joint.target[i]
+        target = at.target[i]
         if kind == SLIDE:
-            joint.row_offset[k] = target
+            store3(at.row_a[k], column(frame_parent, axis))
+            at.row_offset[k] = target
         elif kind == FIRST:
             j, kk = turned(frame_parent, axis, target, 1.0)
-            store3(joint.row_a[k], column(frame_child, 1))
-            store3(joint.row_b[k], kk)
-            store3(joint.guard_a[guard], column(frame_child, 1))
-            store3(joint.guard_b[guard], j)
+            store3(at.row_a[k], column(frame_child, 1))
+            store3(at.row_b[k], kk)
+            store3(at.guard_a[guard], column(frame_child, 1))
+            store3(at.guard_b[guard], j)
             guard -= 1
         elif kind == BALL:
             first = i - axis
-            phi = (joint.target[first], joint.target[first + 1], joint.target[first + 2])
+            phi = (at.target[first], at.target[first + 1], at.target[first + 2])
             child = mat_mul(frame_child, so3.exp_matrix(neg3(phi)))
-            store3(joint.row_a[k], column(child, (axis + 1) % 3))
-            store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
-            store3(joint.guard_a[axis], column(child, axis))
-            store3(joint.guard_b[axis], column(frame_parent, axis))
+            store3(at.row_a[k], column(child, (axis + 1) % 3))
+            store3(at.row_b[k], column(frame_parent, (axis + 2) % 3))
+            store3(at.guard_a[axis], column(child, axis))
+            store3(at.guard_b[axis], column(frame_parent, axis))
         else:
             j, kk = turned(frame_child, axis, target, -1.0)
             if kind == TURN:
-                store3(joint.row_a[k], j)
-                store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
-                store3(joint.guard_a[guard], j)
-                store3(joint.guard_b[guard], column(frame_parent, (axis + 1) % 3))
+                store3(at.row_a[k], j)
+                store3(at.row_b[k], column(frame_parent, (axis + 2) % 3))
+                store3(at.guard_a[guard], j)
+                store3(at.guard_b[guard], column(frame_parent, (axis + 1) % 3))
             else:
-                store3(joint.row_a[k], j)
-                store3(joint.row_b[k], column(frame_parent, (axis + 2) % 3))
-                store3(joint.guard_a[guard], kk)
-                store3(joint.guard_b[guard], column(frame_parent, (axis + 2) % 3))
+                store3(at.row_a[k], j)
+                store3(at.row_b[k], column(frame_parent, (axis + 2) % 3))
+                store3(at.guard_a[guard], kk)
+                store3(at.guard_b[guard], column(frame_parent, (axis + 2) % 3))
             guard -= 1
-
-
-@inline
-def ball_spring(joint, first, E):
-    """Torque on the child of a ball joint's springs, in the parent's canonical frame, and their energy.
-
-    The energy is phi^T K phi / 2 with phi = log(rest^T E); phi' = J_l^-1(phi) omega gives the torque -J_r^-1(phi) K phi.
-    """
-    rest = load9(joint.rest_frame)
-    phi = quaternion.log(quaternion.from_matrix(mat_t_mul(rest, E)))
-    K = (joint.stiffness[first], joint.stiffness[first + 1], joint.stiffness[first + 2])
-    moment = (K[0] * phi[0], K[1] * phi[1], K[2] * phi[2])
-    energy = 0.5 * dot3(moment, phi)
-    return mat_vec(rest, neg3(mat_vec(so3.right_jacobian_inverse(phi), moment))), energy
-
-
-@inline
-def spring_energy(joint, E):
-    """Energy of all springs of a joint at its knot coordinates."""
-    energy = 0.0
-    for i in range(joint.free):
-        if joint.free_kind[i] == BALL:
-            if joint.free_axis[i] == 0:
-                energy += ball_spring(joint, i, E)[1]
-        else:
-            stretch = joint.coordinate[i] - joint.rest[i]
-            energy += 0.5 * joint.stiffness[i] * stretch * stretch
-    return energy

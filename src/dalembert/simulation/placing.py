@@ -7,10 +7,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError, ModelError
-from dalembert.formulations.maximal.assembly import close_loops
-from dalembert.formulations.maximal.knot import evaluate_knot
-from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.records import Records
+from dalembert.model.assembly import close_loops
+from dalembert.model.placement import Placement
 from dalembert.model.topology import place
 
 Wishes = Mapping[str, np.ndarray]
@@ -19,28 +17,29 @@ Wishes = Mapping[str, np.ndarray]
 ROUNDING = 1e-9
 
 
-def put(mechanism: Mechanism, records: Records, wishes: Wishes, moved: Iterable[str]) -> None:
+def put(placement: Placement, wishes: Wishes, moved: Iterable[str]) -> None:
     """Move the joints ``moved`` to their wished coordinates, subtrees carried along; close the loops with all wishes kept.
 
-    Joints beyond their limits, but not those wished for, go to the nearest end. Raises AssemblyError, with the records as
-    they were, when a loop cannot follow.
+    Joints beyond their limits, but not those wished for, go to the nearest end. Raises AssemblyError, with the placement as
+    it was, when a loop cannot follow.
     """
+    mechanism = placement.mechanism
     for name, wish in wishes.items():
         ends = np.array(mechanism[name].type.limits).reshape(-1, 2)
         if np.any(wish < ends[:, 0] - ROUNDING) or np.any(wish > ends[:, 1] + ROUNDING):
             raise ModelError(f"joint {name!r} cannot be at {wish.tolist()}: its limits are {ends.tolist()}")
-    before = records.bodies.copy(), records.joints.copy()
+    before = placement.keep()
     try:
-        _move(mechanism, records, {name: wishes[name] for name in moved}, wishes)
-        _enter_limits(mechanism, records, wishes)
+        _move(placement, {name: wishes[name] for name in moved}, wishes)
+        _enter_limits(placement, wishes)
     except AssemblyError:
-        records.bodies[:], records.joints[:] = before
+        placement.restore(before)
         raise
 
 
-def _move(mechanism: Mechanism, records: Records, moved: Wishes, held: Wishes) -> None:
+def _move(placement: Placement, moved: Wishes, held: Wishes) -> None:
     """Move joints along the tree, then close the loops with others held."""
-    bodies, joints = records.bodies, records.joints
+    mechanism, bodies, joints = placement.mechanism, placement.work.bodies, placement.work.joints
     poses = [(x, Rotation.from_quat(q, scalar_first=True)) for x, q in zip(bodies["x"][:-1].copy(), bodies["q"][:-1].copy())]
     for i, (x, turn) in enumerate(place(mechanism, poses, moved)):
         bodies["x"][i], bodies["q"][i] = x, turn.as_quat(scalar_first=True)
@@ -48,28 +47,29 @@ def _move(mechanism: Mechanism, records: Records, moved: Wishes, held: Wishes) -
         joints["coordinate"][mechanism[name].index, : value.size] = value
     for name, value in held.items():
         joints["target"][mechanism[name].index, : value.size] = value
-    close_loops(mechanism, records, held)
+    close_loops(placement, held)
 
 
-def _beyond(mechanism: Mechanism, records: Records) -> dict[str, np.ndarray]:
+def _beyond(placement: Placement) -> dict[str, np.ndarray]:
     """Joints beyond their limits with the nearest coordinates within, the farthest first."""
-    evaluate_knot(records)
+    placement.evaluate()
     found = {}
-    for element in mechanism.joints:
+    for element in placement.mechanism.joints:
         if element.type.bounded:
-            here = records.joints["coordinate"][element.index, : element.type.freedom]
+            here = placement.work.joints["coordinate"][element.index, : element.type.freedom]
             inside = np.clip(here, *np.array(element.type.limits).T)
             if (distance := float(np.abs(here - inside).max())) > ROUNDING:
                 found[element.name] = distance, inside
     return {name: inside for name, (_, inside) in sorted(found.items(), key=lambda item: -item[1][0])}
 
 
-def _enter_limits(mechanism: Mechanism, records: Records, wishes: Wishes) -> None:
+def _enter_limits(placement: Placement, wishes: Wishes) -> None:
     """Move joints into their limits: all at once, and where loops do not allow that, one after the other."""
+    mechanism = placement.mechanism
     bounded = sum(element.type.bounded for element in mechanism.joints)
     ends: Wishes = {}
     for attempt in range(2 * bounded + 2):
-        beyond = _beyond(mechanism, records)
+        beyond = _beyond(placement)
         if not beyond:
             return
         worst = next(iter(beyond))
@@ -77,14 +77,14 @@ def _enter_limits(mechanism: Mechanism, records: Records, wishes: Wishes) -> Non
         # Of two joints of a loop, the end of one may lead the other inside, but not the other way round.
         trials = [{**ends, **beyond}] * (attempt == 0) + [{**ends, worst: beyond[worst]}, {worst: beyond[worst]}]
         for trial in trials:
-            before = records.bodies.copy(), records.joints.copy()
+            before = placement.keep()
             try:
-                _move(mechanism, records, moved, {**trial, **wishes})
+                _move(placement, moved, {**trial, **wishes})
                 ends = trial
                 break
             except AssemblyError:
-                records.bodies[:], records.joints[:] = before
+                placement.restore(before)
         else:
             break
-    names = ", ".join(f"{name!r}" for name in _beyond(mechanism, records))
+    names = ", ".join(f"{name!r}" for name in _beyond(placement))
     raise AssemblyError(f"no pose of {mechanism.name!r} was found within the limits of its joints: {names} lie beyond; set a pose within them with start()")

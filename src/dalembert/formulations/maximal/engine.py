@@ -1,138 +1,173 @@
-"""What the maximal-coordinate formulations share: a mechanism's records and graph, its state, and what to read off it."""
+"""What the engines in maximal coordinates share: a mechanism's model and graph, and what to read off a state."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dalembert.formulations.maximal.assembly import direction_rows
-from dalembert.formulations.maximal.knot import evaluate_knot, joint_rates, open_amounts, potential_energy
-from dalembert.formulations.maximal.series import Motion, motion_series, new_motion
-from dalembert.formulations.maximal.system import COMPLIANCE, System, build_system, has_loops, set_softness
+from dalembert.forces.loads import potential_energy
+from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
+from dalembert.formulations.maximal.graph import Graph, build_graph, has_loops
+from dalembert.formulations.maximal.reading import Reader
+from dalembert.formulations.maximal.recording import Recording, new_recording
+from dalembert.formulations.maximal.series import motion_series, new_motion
+from dalembert.formulations.maximal.substeps import advance
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.compile import compile_mechanism
-
-
-class Recording(NamedTuple):
-    """Arrays that a run fills, knot by knot (first axis). What a formulation needs to continue or look back."""
-
-    position: np.ndarray  # (N, n, 3)
-    orientation: np.ndarray  # (N, n, 4)
-    momentum: np.ndarray  # (N, n, 6) left limits: world, body
-    step_before: np.ndarray  # (N,) length of the interval before the knot
-    row_force: np.ndarray  # (N, joints, 6), N or N m, mean over the knot's kick
-    coupling_force: np.ndarray  # (N, couplings)
-    substeps: np.ndarray  # (N,) of the interval before the knot
-    iterations: np.ndarray  # (N,)
-    spin: np.ndarray  # (N, joints, 6) left limits of the momenta of reflected inertias
-
-
-class Inputs(NamedTuple):
-    """Inputs per step, first axis; an array of length zero means that there are none of the kind."""
-
-    wrench: np.ndarray  # (S, n, 6) force (world), torque (body) on top of the constant loads
-    joint: np.ndarray  # (S, joints, 6) forces along the free directions
-    target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
-    stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
-
-
-def no_stages(joints: int) -> np.ndarray:
-    """Targets at stages, where there are none."""
-    return np.zeros((0, 0, joints, 6))
-
-
-def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recording:
-    """Room for a run."""
-    return Recording(
-        np.zeros((knots, bodies, 3)), np.zeros((knots, bodies, 4)), np.zeros((knots, bodies, 6)), np.zeros(knots),
-        np.zeros((knots, joints, 6)), np.zeros((knots, couplings)),
-        np.zeros(knots, np.int64), np.zeros(knots, np.int64), np.zeros((knots, joints, 6)),
-    )
+from dalembert.model.compile import compile_model
+from dalembert.model.placement import Placement
+from dalembert.model.pose import joint_rates
+from dalembert.solvers.redundant import COMPLIANCE
 
 
 class MaximalEngine:
-    """Records, graph and state of one mechanism in maximal coordinates.
+    """A mechanism's model and graph. States are flat arrays that ``view`` shows as records.
 
-    ``exact``: recorded momenta are those at the knots, and recorded forces hold there; otherwise the momenta are left
-    limits, and knot velocities follow by projection. ``nodes``: fractions of a step at which its inner stages aim at
-    targets; ``one_start``: only the first step of a run has such stages.
+    ``exact``: recorded momenta are those at the knots; otherwise they are left limits, and knot velocities follow by
+    projection. ``nodes``: fractions of a step at which its inner stages aim at targets; ``one_start``: only the first step
+    of a run has such stages.
     """
 
-    exact = False
+    exact: ClassVar[bool] = False
     nodes: tuple[float, ...] = ()
-    one_start = False
+    one_start: bool = False
     options: Any
-    #: length of the next step chosen by its error, as a fraction of dt
-    stride = 1.0
+    #: a NamedTuple of the state's records, and their types
+    state_type: ClassVar[Any]
+    body_state: ClassVar[np.dtype]
+    joint_state: ClassVar[np.dtype]
+    clock_size: ClassVar[int] = 3
 
-    def __init__(self, mechanism: Mechanism, dt: float) -> None:
+    def __init__(self, mechanism: Mechanism, options: Any) -> None:
         self.mechanism = mechanism
-        self.dt = dt
-        self.records = compile_mechanism(mechanism)
-        self.system = self._build()
-        self.base_load = np.concatenate([self.records.bodies["force"][:-1], self.records.bodies["torque"][:-1]], axis=1)
-        self.clock = np.zeros(3)
+        self.options = options
+        self.model = compile_model(mechanism)
+        self.reading = build_graph(self.model)
+        self.graph = self._build()
+        self.compliance = COMPLIANCE if has_loops(self.model) else 0.0
         self.outcome = (0, 0.0)
-        self._mark_active()
-        evaluate_knot(self.records)
-        set_softness(self.records)
-        self.compliance = COMPLIANCE if has_loops(self.records) else 0.0
+        self._views: tuple[Any, Any] = (None, None)
 
-    def _build(self) -> System:
-        return build_system(self.records)
+    def _build(self) -> Graph:
+        """The graph that steps are solved on."""
+        return self.reading
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of bodies, joints and couplings."""
-        return len(self.records.bodies) - 1, len(self.records.joints), len(self.records.couplings)
+        return len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings)
+
+    # ---- states
+
+    def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
+        """Types and numbers of the records of a state, in the order of ``state_type``."""
+        bodies, joints, _ = self.sizes
+        return (self.body_state, bodies), (self.joint_state, joints), (np.dtype("f8"), self.clock_size)
+
+    def view(self, numbers: np.ndarray) -> Any:
+        """The records of a state."""
+        if self._views[0] is not numbers:
+            parts, begin = [], 0
+            for dtype, count in self._layout():
+                end = begin + count * dtype.itemsize // 8
+                parts.append(numbers[begin:end].view(dtype))
+                begin = end
+            self._views = numbers, self.state_type(*parts)
+        return self._views[1]
+
+    def _new_state(self) -> np.ndarray:
+        return np.zeros(sum(count * dtype.itemsize // 8 for dtype, count in self._layout()))
+
+    def start(self, start: Start) -> np.ndarray:
+        """A knot with no step before it."""
+        numbers = self._new_state()
+        state = self.view(numbers)
+        state.joints["coordinate"], state.joints["target"] = start.coordinate, start.target
+        placement = self._place(start.position, start.orientation, start.coordinate)
+        rates = np.zeros((self.sizes[1], 6))
+        joint_rates(self.model, placement.work, np.concatenate([start.velocity, np.zeros((1, 6))]), rates)
+        self._begin(state, start, rates)
+        return numbers
+
+    def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
+        """Write a start into a state; ``rates`` (joints, 6) along the free directions."""
+        raise NotImplementedError
+
+    def _place(self, position: np.ndarray, orientation: np.ndarray, coordinate: np.ndarray | None = None) -> Placement:
+        """The mechanism at a pose, in the reading work."""
+        placement = Placement(self.mechanism, self.model, self.reading.work)
+        placement.put(position, orientation, coordinate)
+        return placement
+
+    def placement(self, numbers: np.ndarray) -> Placement:
+        """The mechanism at a state's pose, with its targets."""
+        state = self.view(numbers)
+        self.reading.work.joints["target"] = state.joints["target"]
+        return self._place(*self.pose(numbers), state.joints["coordinate"])
+
+    def momentum_of(self, velocity: np.ndarray) -> np.ndarray:
+        """Momenta (n, 6), world and body, of velocities (n, 6)."""
+        bodies = self.model.bodies[:-1]
+        angular = np.einsum("nij,nj->ni", bodies["inertia"].reshape(-1, 3, 3), velocity[:, 3:])
+        return np.concatenate([bodies["mass"][:, None] * velocity[:, :3], angular], axis=1)
+
+    # ---- what a state says
+
+    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        bodies = self.view(numbers).bodies
+        return bodies["x"].copy(), bodies["q"].copy()
+
+    def coordinates(self, numbers: np.ndarray) -> np.ndarray:
+        """(joints, 6) unwrapped."""
+        return self.placement(numbers).work.joints["coordinate"].copy()
+
+    def targets(self, numbers: np.ndarray) -> np.ndarray:
+        """(joints, 6) targets held."""
+        return self.view(numbers).joints["target"].copy()
+
+    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+        """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
+        bodies, joints, couplings = self.sizes
+        placement = self.placement(numbers)
+        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints)
+        self.record(numbers, recording, 0)
+        prescribed = np.zeros((2, 1, joints, 6))
+        motion_series(self.model, placement.work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
+        velocity, rate = motion.velocity[0, :-1].copy(), motion.rate[0]
+        kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
+        return Knot(velocity, rate, kinetic + self.potential_energy(numbers))
+
+    def potential_energy(self, numbers: np.ndarray) -> float:
+        """Energy of gravity, springs and user potentials at the knot, in J."""
+        placement = self.placement(numbers)
+        energy = potential_energy(self.model, placement.work)
+        x, q = self.pose(numbers)
+        return energy + sum(p.energy(x[p.body.index].copy(), q[p.body.index].copy()) for p in self.mechanism.potentials)
+
+    # ---- running
 
     def new_recording(self, knots: int) -> Recording:
         """Room for a run."""
         return new_recording(knots, *self.sizes)
 
-    def tape(self, knots: int) -> Any:
-        """What a run recorded besides its poses, for the trajectory's reader: nothing here."""
+    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Write the state into a recording."""
+        raise NotImplementedError
+
+    def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
+        """Advance by ``count`` steps of ``dt``, divided where that is needed. Returns how many succeeded."""
+        return advance(self, numbers, recording, source, first, count, dt)
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
+        raise NotImplementedError
+
+    def mark(self) -> Any:
+        """Where the engine's log of the run stands, for ``go_back``: there is none here."""
         return None
 
-    def _mark_active(self) -> None:
-        """Flag the joints whose springs or inputs push on their bodies."""
-        for element, joint in zip(self.mechanism.joints, self.records.joints):
-            joint["active"] = any(joint["stiffness"] > 0.0) or "force" in element.type.drive  # type: ignore[operator]
-
-    def start(self, position: np.ndarray, orientation: np.ndarray, velocity: np.ndarray) -> None:
-        """Begin at a pose with consistent velocities (n, 6): a knot with no interval before it."""
-        bodies = self.records.bodies
-        bodies["x"][:-1], bodies["q"][:-1] = position, orientation
-        momentum = self.momentum_of(velocity)
-        bodies["p"][:-1], bodies["l"][:-1] = momentum[:, :3], momentum[:, 3:]
-        self.clock[:] = 0.0
-        self.refresh()
-        rates = np.zeros((len(self.records.joints), 6))
-        joint_rates(self.records, np.concatenate([velocity, np.zeros((1, 6))]), rates)
-        self.records.joints["spin"] = self.records.joints["armature"] * rates
-
-    def refresh(self) -> None:
-        """Evaluate everything that follows from the pose."""
-        evaluate_knot(self.records)
-
-    def momentum_of(self, velocity: np.ndarray) -> np.ndarray:
-        """Momenta (n, 6), world and body, of velocities (n, 6)."""
-        bodies = self.records.bodies[:-1]
-        angular = np.einsum("nij,nj->ni", bodies["inertia"].reshape(-1, 3, 3), velocity[:, 3:])
-        return np.concatenate([bodies["mass"][:, None] * velocity[:, :3], angular], axis=1)
-
-    def state(self) -> tuple[np.ndarray, ...]:
-        """A copy of the whole state, for ``restore``."""
-        records = self.records
-        return records.bodies.copy(), records.joints.copy(), records.couplings.copy(), self.clock.copy()
-
-    def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        records = self.records
-        records.bodies[:], records.joints[:], records.couplings[:], self.clock[:] = state
-
-    def run(self, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        """Compute ``count`` steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
-        raise NotImplementedError
+    def go_back(self, mark: Any) -> None:
+        """Forget what was logged since ``mark``."""
 
     def step_error(self, dt: float) -> float:
         """Estimated error (m) of the step just made."""
@@ -142,84 +177,38 @@ class MaximalEngine:
         """What a step writes at the knot it starts from."""
         return [recording.row_force[knot], recording.coupling_force[knot]]
 
-    def set_inputs(self, wrench: np.ndarray | None, joint: np.ndarray | None) -> None:
-        """Inputs at the knot, for reading velocities and forces there."""
-        bodies = self.records.bodies
-        load = self.base_load if wrench is None else self.base_load + wrench
-        bodies["force"][:-1], bodies["torque"][:-1] = load[:, :3], load[:, 3:]
-        self.records.joints["input"] = 0.0 if joint is None else joint
+    def read(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+        """The first ``knots`` knots of a recording."""
+        return self._reader(Recording(*(array[:knots] for array in recording)), inputs, dt, coordinate).readings()
 
-    def read_knot(self) -> tuple[Motion, Recording]:
-        """Velocities, rates and forces at the knot (as series of length one)."""
-        bodies, joints, couplings = self.sizes
-        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints)
-        self.record(recording, 0)
-        records, system = self.records, self.system
-        nothing = Inputs(np.zeros((0, bodies, 6)), np.zeros((0, joints, 6)), records.joints["target"][None].copy(), no_stages(joints))
-        prescribed = np.stack([records.joints["rate"], records.joints["acceleration"]])[:, None]
-        motion_series(
-            records, system.blocks, system.structure.schedule, system.vector, self.compliance, recording, nothing,
-            self.base_load, prescribed, motion, self.exact,
+    def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Reader:
+        work = build_graph(self.model).work
+        return Reader(
+            self.mechanism, self.model, work, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
         )
-        return motion, recording
 
-    def potential_energy(self) -> float:
-        """Energy of gravity, springs and user potentials at the knot, in J."""
-        self.refresh()
-        energy = potential_energy(self.records)
-        bodies = self.records.bodies
-        return energy + sum(p.energy(bodies["x"][p.body.index].copy(), bodies["q"][p.body.index].copy()) for p in self.mechanism.potentials)
+    def trusted(self, recording: Recording) -> np.ndarray:
+        """(N,) with ``exact``: knots whose recorded forces hold there."""
+        return np.zeros(len(recording.step_before), dtype=bool)
 
-    def record(self, recording: Recording, knot: int) -> None:
-        """Write the current knot into a recording."""
-        bodies = self.records.bodies[:-1]
-        recording.position[knot], recording.orientation[knot] = bodies["x"], bodies["q"]
-        recording.momentum[knot] = np.concatenate([bodies["p"], bodies["l"]], axis=1)
-        recording.step_before[knot] = self.clock[0]
-        recording.spin[knot] = self.records.joints["spin"]
-
-    def joint_twist(self, index: int, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""
-        self.refresh()
-        joint, kind = self.records.joints[index], self.mechanism.joints[index].type
-        child = self.records.bodies[int(joint["child"])]
-        R = child["R"].reshape(3, 3)
-        gradients = np.zeros((kind.freedom, 12))
-        direction_rows(self.records, index, gradients)
-        linear, angular = np.zeros(3), np.zeros(3)
-        for (name, _), rate, gradient in zip(kind.directions, rates, gradients):
-            if name in ("slide", "distance"):
-                linear += rate * gradient[6:9]
-            else:
-                angular += rate * (R @ gradient[9:])
-        if kind.extra == "helix":
-            linear += joint["pitch"] / (2.0 * np.pi) * angular
-        return linear, angular, child["x"] + R @ joint["point_child"]
-
-    def violation(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far rows (joints, 6) and couplings are open at the knot."""
-        _, joints, couplings = self.sizes
-        rows, gaps = np.zeros((joints, 6)), np.zeros(couplings)
-        self.refresh()
-        open_amounts(self.records, rows, gaps)
-        return rows, gaps
+    # ---- failures
 
     def worst_row(self) -> str:
         """Name of the element with the largest residual of the last try."""
-        worst, name = -1.0, "none"
-        for element, joint in zip(self.mechanism.joints, self.records.joints):
+        worst, name, work = -1.0, "none", self.graph.work
+        for element, joint, at in zip(self.mechanism.joints, self.model.joints, work.joints):
             for k in range(int(joint["locks"])):
-                value = abs(float(joint["r"][k]))
+                value = abs(float(at["r"][k]))
                 if not value <= worst:
                     worst, name = value, f"row {k} of joint {element.name!r}"
-        for element, body in zip(self.mechanism.bodies, self.records.bodies):
-            value = float(np.max(np.abs(body["r"][:3])) / body["mass"])
+        for element, fixed, body in zip(self.mechanism.bodies, self.model.bodies, work.bodies):
+            value = float(np.max(np.abs(body["r"][:3])) / fixed["mass"])
             if not value <= worst:
                 worst, name = value, f"body {element.name!r}"
         return name
 
     def fastest_body(self) -> tuple[str, float]:
         """Name and angular speed (rad/s) of the body that spins fastest."""
-        spins = np.linalg.norm(self.records.bodies["w"][:-1], axis=1)
+        spins = np.linalg.norm(self.graph.work.bodies["w"][:-1], axis=1)
         index = int(np.argmax(spins))
         return self.mechanism.bodies[index].name, float(spins[index])

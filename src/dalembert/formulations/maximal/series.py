@@ -5,22 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.formulations.maximal.knot import (
-    accelerate,
-    aim_all,
-    apply_inputs,
-    evaluate_knot,
-    joint_at_knot,
-    joint_rates,
-    open_amounts,
-    potential_energy,
-    project,
-    put6,
-)
+from dalembert.forces.ball import ball_spring
+from dalembert.forces.directions import spring
+from dalembert.forces.loads import apply_inputs, potential_energy
+from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
 from dalembert.kernels import inline, kernel
-from dalembert.model.records import BALL
-from dalembert.model.rows import ball_spring, direction_gradient, frame_rotation
+from dalembert.model.pose import aim_all, joint_at_knot, joint_rates, open_amounts, put6
+from dalembert.model.records import BALL, COMPLIANT
+from dalembert.model.rows import direction_gradient, frame_rotation
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
+
+#: shares of the force along a free direction, in the order of their columns
+SHARES = ("drive", "spring", "damper", "rotor")
+DRIVE, SPRING, DAMPER, ROTOR = range(4)
 
 
 class Motion(NamedTuple):
@@ -31,70 +28,83 @@ class Motion(NamedTuple):
     force: np.ndarray  # (N, joints, 3) parent on child, in the joint's frame on the parent
     torque: np.ndarray  # (N, joints, 3)
     actuation: np.ndarray  # (N, joints, 6) along the free directions
+    share: np.ndarray  # (N, joints, 6, shares) what it is made of
 
 
 def new_motion(knots: int, bodies: int, joints: int) -> Motion:
     """Room for ``motion_series``."""
-    return Motion(np.zeros((knots, bodies + 1, 6)), *(np.zeros((knots, joints, n)) for n in (6, 3, 3, 6)))
+    return Motion(
+        np.zeros((knots, bodies + 1, 6)), *(np.zeros((knots, joints, n)) for n in (6, 3, 3, 6)), np.zeros((knots, joints, 6, len(SHARES))),
+    )
 
 
 @inline
-def recall(records, recording, inputs, base_load, knot):
-    """Put a recorded knot, with the inputs of its step, back into the records and evaluate it."""
-    bodies = records.bodies
+def recall(model, work, recording, inputs, knot):
+    """Put a recorded knot, with the inputs of its step, into the work and evaluate it."""
+    bodies = work.bodies
     for i in range(bodies.shape[0] - 1):
         store3(bodies[i].x, load3(recording.position[knot, i]))
         store4(bodies[i].q, recording.orientation[knot, i])
         store3(bodies[i].p, load3(recording.momentum[knot, i]))
         store3(bodies[i].l, load3(recording.momentum[knot, i, 3:]))
     steps = recording.step_before.shape[0] - 1
-    apply_inputs(records, base_load, inputs, min(knot, steps - 1))
-    for i in range(records.joints.shape[0]):
+    apply_inputs(model, work, inputs, min(knot, max(steps - 1, 0)))
+    for i in range(work.joints.shape[0]):
         for k in range(6):
-            records.joints[i].target[k] = inputs.target[knot, i, k]
-            records.joints[i].spin[k] = recording.spin[knot, i, k]
-    evaluate_knot(records)
+            work.joints[i].target[k] = inputs.target[knot, i, k]
+            work.joints[i].spin[k] = recording.spin[knot, i, k]
+    evaluate_knot(model, work)
 
 
 @kernel
-def pose_series(records, recording, inputs, base_load, coordinate, violation, coupling_violation, potential):
+def pose_series(model, work, recording, inputs, coordinate, violation, coupling_violation, potential):
     """Coordinates (N, joints, 6), open rows (N, joints, 6), open couplings (N, couplings), potential energy (N,)."""
     for knot in range(coordinate.shape[0]):
-        recall(records, recording, inputs, base_load, knot)
-        aim_all(records)
-        for i in range(records.joints.shape[0]):
-            for k in range(records.joints[i].free):
-                coordinate[knot, i, k] = records.joints[i].coordinate[k]
-        open_amounts(records, violation[knot], coupling_violation[knot])
-        potential[knot] = potential_energy(records)
+        recall(model, work, recording, inputs, knot)
+        aim_all(model, work)
+        for i in range(model.joints.shape[0]):
+            for k in range(model.joints[i].free):
+                coordinate[knot, i, k] = work.joints[i].coordinate[k]
+        open_amounts(model, work, violation[knot], coupling_violation[knot])
+        potential[knot] = potential_energy(model, work)
+
+
+@inline
+def is_kick(recording, knot):
+    """True when the forces recorded for a knot are the mean over a kick centred there: equal whole steps before and after."""
+    if knot == 0 or knot == recording.step_before.shape[0] - 1:
+        return False
+    if recording.substeps[knot] != 1 or recording.substeps[knot + 1] != 1:
+        return False
+    return recording.step_before[knot] == recording.step_before[knot + 1]
 
 
 @kernel
-def motion_series(records, blocks, schedule, vector, compliance, recording, inputs, base_load, prescribed, motion, exact):
+def motion_series(model, work, compliance, recording, inputs, prescribed, motion, exact, trusted):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
 
-    A knot's momentum is its left limit plus the half kick of the interval before, projected on the joints. Knots that
-    no kick was recorded for, a start and the end, get their row forces from an acceleration-level solve.
-    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions. ``exact``: momenta and forces were
-    recorded for the knots themselves, except for the forces of a start.
+    With ``exact`` the momenta were recorded at the knots themselves. Otherwise a knot's momentum is its left limit plus the
+    half kick of the interval before, projected on the joints. Where no force was recorded for the knot itself it comes from
+    an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
+    and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
+    (N,). ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
     """
-    bodies, joints = records.bodies, records.joints
+    bodies, joints = work.bodies, work.joints
     velocity = motion.velocity
-    count = velocity.shape[0]
     wanted = velocity[0].copy()
     impulse = recording.row_force[0].copy()
     coupling_impulse = recording.coupling_force[0].copy()
-    for knot in range(count):
-        recall(records, recording, inputs, base_load, knot)
+    for knot in range(velocity.shape[0]):
+        recall(model, work, recording, inputs, knot)
         for i in range(joints.shape[0]):
             for k in range(6):
                 joints[i].rate[k] = prescribed[0, knot, i, k]
                 joints[i].acceleration[k] = prescribed[1, knot, i, k]
-            for k in range(joints[i].rows):
-                direction = joints[i].row_direction[k]
+            for k in range(model.joints[i].rows):
+                direction = model.joints[i].row_direction[k]
                 joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
-        for i in range(records.couplings.shape[0]):
-            records.couplings[i].r = 0.0
+        for i in range(work.couplings.shape[0]):
+            work.couplings[i].r = 0.0
         half = 0.5 * recording.step_before[knot]
         for i in range(bodies.shape[0] - 1):
             for c in range(6):
@@ -102,55 +112,70 @@ def motion_series(records, blocks, schedule, vector, compliance, recording, inpu
         if exact:
             for i in range(bodies.shape[0] - 1):
                 momentum = recording.momentum[knot, i]
-                linear = scale3(1.0 / bodies[i].mass, load3(momentum))
-                put6(velocity[knot, i], linear, mat_vec(load9(bodies[i].inertia_inverse), load3(momentum[3:])))
+                linear = scale3(1.0 / model.bodies[i].mass, load3(momentum))
+                put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
         else:
-            project(records, blocks, schedule, vector, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
-        joint_rates(records, velocity[knot], motion.rate[knot])
-        unknown = recording.substeps[knot] == 0 if exact else knot == count - 1 or recording.step_before[knot] == 0.0
-        if unknown:
-            accelerate(
-                records, blocks, schedule, vector, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot]
-            )
-        for i in range(joints.shape[0]):
-            transmit(bodies, joints[i], recording.row_force[knot, i], motion.force[knot, i], motion.torque[knot, i], motion.actuation[knot, i])
+            project(model, work, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
+        joint_rates(model, work, velocity[knot], motion.rate[knot])
+        known = trusted[knot] if exact else is_kick(recording, knot)
+        if not known:
+            accelerate(model, work, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot])
+        transmit_all(model, work, recording.row_force[knot], motion, knot)
 
 
 @kernel
-def force_series(records, recording, inputs, base_load, force, torque, actuation):
-    """What the joints transmit at recorded knots, from the recorded forces of their rows."""
-    for knot in range(force.shape[0]):
-        recall(records, recording, inputs, base_load, knot)
-        for i in range(records.joints.shape[0]):
-            transmit(records.bodies, records.joints[i], recording.row_force[knot, i], force[knot, i], torque[knot, i], actuation[knot, i])
+def force_series(model, work, recording, inputs, motion):
+    """What the joints transmit at recorded knots, from the recorded forces of their rows and the rates in ``motion``."""
+    for knot in range(motion.force.shape[0]):
+        recall(model, work, recording, inputs, knot)
+        transmit_all(model, work, recording.row_force[knot], motion, knot)
+
+
+@inline
+def transmit_all(model, work, row_force, motion, knot):
+    for i in range(model.joints.shape[0]):
+        transmit(
+            work.bodies, model.joints[i], work.joints[i], row_force[i], motion.rate[knot, i], motion.force[knot, i], motion.torque[knot, i],
+            motion.actuation[knot, i], motion.share[knot, i],
+        )
 
 
 @kernel
-def transmit(bodies, joint, row_force, force, torque, actuation):
-    """What a joint transmits to its child, at the joint's point, in the joint's frame on the parent (DESIGN section 4)."""
+def transmit(bodies, joint, at, row_force, rate, force, torque, actuation, share):
+    """What a joint transmits to its child, at the joint's point, in the joint's frame on the parent (DESIGN section 4).
+
+    ``share`` (6, shares): what ``actuation`` is made of.
+    """
     y, C, R_parent = joint_at_knot(bodies, joint)
     push = (0.0, 0.0, 0.0)
     twist = (0.0, 0.0, 0.0)
-    for k in range(joint.rows):
-        push = add3(push, scale3(row_force[k], load3(joint.Gc[k])))
-        twist = add3(twist, scale3(row_force[k], load3(joint.Gc[k, 3:])))
-        if joint.row_direction[k] >= 0:
-            actuation[joint.row_direction[k]] += row_force[k]
     for d in range(joint.free):
-        if joint.driven[d]:
-            continue
-        size = joint.input[d]
+        share[d, DRIVE] = at.input[d]
         if joint.free_kind[d] != BALL:
-            size -= joint.stiffness[d] * (joint.coordinate[d] - joint.rest[d])
+            share[d, SPRING] = spring(joint, at, d)[0]
         elif joint.free_axis[d] == 0:
             local, _ = ball_spring(joint, d, frame_rotation(joint, C))
-            twist = add3(twist, mat_t_vec(C, mat_vec(load9(joint.frame_parent), local)))
             for c in range(3):
-                actuation[d + c] += local[c]
-        actuation[d] += size
-        line, _, on_child = direction_gradient(joint, d, y, C, R_parent)
-        push = add3(push, scale3(size, line))
-        twist = add3(twist, scale3(size, on_child))
+                share[d + c, SPRING] = local[c]
+    for k in range(joint.rows):
+        push = add3(push, scale3(row_force[k], load3(at.Gc[k])))
+        twist = add3(twist, scale3(row_force[k], load3(at.Gc[k, 3:])))
+        d = joint.row_direction[k]
+        if d >= 0:
+            share[d, DAMPER] = -joint.damping[d] * rate[d]
+            if joint.row_kind[k] == COMPLIANT and joint.armature[d] > 0.0:
+                share[d, ROTOR] = row_force[k] - share[d, DAMPER]
+            elif joint.row_kind[k] == COMPLIANT:
+                share[d, DAMPER] = row_force[k]
+            else:  # the row holds everything that acts along a driven direction
+                share[d, DRIVE] = row_force[k] - share[d, SPRING] - share[d, DAMPER]
+    for d in range(joint.free):
+        actuation[d] = share[d, DRIVE] + share[d, SPRING] + share[d, DAMPER] + share[d, ROTOR]
+        if not joint.driven[d]:
+            size = share[d, DRIVE] + share[d, SPRING]
+            line, _, on_child = direction_gradient(joint, d, y, C, R_parent)
+            push = add3(push, scale3(size, line))
+            twist = add3(twist, scale3(size, on_child))
     frame = load9(joint.report_frame)
     in_parent = mat_t_vec(R_parent, push)
     arm = mat_vec(C, load3(joint.point_child))

@@ -2,11 +2,15 @@
 from __future__ import annotations
 
 from math import ceil, inf, sqrt
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
+from dalembert.formulations.engine import Source
+from dalembert.formulations.maximal.recording import Recording
+
+if TYPE_CHECKING:
+    from dalembert.formulations.maximal.engine import MaximalEngine
 
 #: smallest step by error, as a fraction of the interval
 SMALLEST = 1e-6
@@ -14,35 +18,29 @@ SMALLEST = 1e-6
 SAFETY, SHRINK, GROW = 0.8, 0.2, 4.0
 
 
-class Source(Protocol):
-    """Where inputs come from: those of whole intervals, and of a part of one."""
-
-    def window(self, first: int, count: int) -> Inputs: ...
-
-    def part(self, step: int, start: float, length: float) -> Inputs: ...
-
-
-def advance(engine: MaximalEngine, recording: Recording, source: Source, first: int, count: int) -> int:
-    """Cover ``count`` intervals from knot ``first``. Returns how many could be."""
+def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
+    """Cover ``count`` intervals of ``dt`` from knot ``first``; the state is advanced in place. Returns how many could be."""
     done, adaptive = 0, getattr(engine.options, "accuracy", None) is not None
     while done < count:
         knot = first + done
         if not adaptive:
-            done += engine.run(recording, source.window(knot, count - done), knot, count - done, engine.dt)
+            done += engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
             if done == count:
                 break
             knot = first + done
-        if not (choose_steps if adaptive else split)(engine, recording, source, knot):
+        cover = Cover(engine, numbers, recording, source, knot, dt)
+        if not (choose_steps if adaptive else split)(cover, engine):
             break
         done += 1
     return done
 
 
-def split(engine: MaximalEngine, recording: Recording, source: Source, knot: int) -> bool:
+def split(cover: Cover, engine: MaximalEngine) -> bool:
     """Cover an interval in 2, 4, ... equal steps; False, and the state as it was, where none of these succeed."""
-    before = engine.state()
+    before = cover.keep_state()
     for halving in range(1, engine.options.max_halvings + 1):
-        cover, parts = Cover(engine, recording, source, knot), 1 << halving
+        parts = 1 << halving
+        cover.begin()
         for part in range(parts):
             if not cover.step(part / parts, 1.0 / parts):
                 break
@@ -50,32 +48,32 @@ def split(engine: MaximalEngine, recording: Recording, source: Source, knot: int
         if cover.steps == parts:
             cover.close()
             return True
-        engine.restore(before)
+        cover.restore(before)
     return False
 
 
-def choose_steps(engine: MaximalEngine, recording: Recording, source: Source, knot: int) -> bool:
+def choose_steps(cover: Cover, engine: MaximalEngine) -> bool:
     """Cover an interval in steps whose estimated error stays below the formulation's ``accuracy``.
 
     The error of a step is taken as of second order in its length, which is what index 3 leaves of a DIRK method.
     """
-    whole, cover = engine.state(), Cover(engine, recording, source, knot)
+    whole = cover.keep_state()
     allowed, start = engine.options.accuracy, 0.0
     while start < 1.0:
-        steps = ceil((1.0 - start) / engine.stride - 1e-9)
+        steps = ceil((1.0 - start) / cover.stride - 1e-9)
         length = (1.0 - start) / steps
-        before = engine.state()
-        error = engine.step_error(length * engine.dt) if cover.step(start, length) else inf
+        before = cover.keep_state()
+        error = engine.step_error(length * cover.dt) if cover.step(start, length) else inf
         if error <= allowed:
             cover.keep()
             start = 1.0 if steps == 1 else start + length
         elif length > SMALLEST:
-            engine.restore(before)
+            cover.restore(before)
         else:
-            engine.restore(whole)
+            cover.restore(whole)
             return False
         change = SAFETY * sqrt(allowed / max(error, 1e-300))
-        engine.stride = min(1.0, length * min(GROW, max(SHRINK, change)))
+        cover.stride = min(1.0, length * min(GROW, max(SHRINK, change)))
     cover.close()
     return True
 
@@ -83,15 +81,37 @@ def choose_steps(engine: MaximalEngine, recording: Recording, source: Source, kn
 class Cover:
     """An interval being covered step by step, each written into the same two knots of the recording."""
 
-    def __init__(self, engine: MaximalEngine, recording: Recording, source: Source, knot: int) -> None:
-        self.engine, self.recording, self.source, self.knot = engine, recording, source, knot
+    def __init__(self, engine: MaximalEngine, numbers: np.ndarray, recording: Recording, source: Source, knot: int, dt: float) -> None:
+        self.engine, self.numbers, self.recording, self.source, self.knot, self.dt = engine, numbers, recording, source, knot, dt
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is covered yet."""
         self.steps, self.iterations = 0, 0
         self.opening: list[np.ndarray] = []
+
+    @property
+    def stride(self) -> float:
+        """Length of the next step chosen by its error, as a fraction of the interval."""
+        return self.engine.view(self.numbers).clock[-1] or 1.0
+
+    @stride.setter
+    def stride(self, value: float) -> None:
+        self.engine.view(self.numbers).clock[-1] = value
+
+    def keep_state(self) -> tuple[np.ndarray, object]:
+        """The state and the engine's place in its log, for ``restore``."""
+        return self.numbers.copy(), self.engine.mark()
+
+    def restore(self, kept: tuple[np.ndarray, object]) -> None:
+        """Go back to a state that was kept."""
+        self.numbers[:] = kept[0]
+        self.engine.go_back(kept[1])
 
     def step(self, start: float, length: float) -> bool:
         """One step over a part of the interval (fractions of it); returns whether it has a solution."""
         inputs = self.source.part(self.knot, start, length)
-        return self.engine.run(self.recording, inputs, self.knot, 1, length * self.engine.dt) == 1
+        return self.engine.run(self.numbers, self.recording, inputs, self.knot, 1, length * self.dt) == 1
 
     def keep(self) -> None:
         """Count the step just made."""

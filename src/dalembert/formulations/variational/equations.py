@@ -15,10 +15,11 @@ given velocities is a knot whose step before has length zero, which makes the sc
 from __future__ import annotations
 
 from math import isfinite, sqrt
+from typing import NamedTuple
 
-from dalembert.formulations.maximal.knot import add_to_slot, put6
 from dalembert.kernels import inline, kernel
-from dalembert.model.records import SLIDE
+from dalembert.model.pose import add_to_slot, put6
+from dalembert.model.records import SLIDE, Model, Work
 from dalembert.model.rows import consistent, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -36,42 +37,57 @@ from dalembert.spatial.tuples import (
     store9,
 )
 
-# Outcomes of a step.
-SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 #: largest rotation per step, omega * dt: the rotation block is singular at sqrt(2)
 SPIN_LIMIT = 0.7
 #: cosine below which a joint counts as flipped
 FLIP = 0.3
 
 
+class Interval(NamedTuple):
+    """The step problem: an interval of length ``dt`` whose first knot has a kick of length ``h`` (s)."""
+
+    model: Model
+    work: Work
+    dt: float
+    h: float
+    compliance: float
+
+
 @kernel
-def first_guess(records, order):
+def extrapolate(model, work, state, order):
     """Velocities to start Newton from: those of the momenta, or extrapolated from the last two or three intervals."""
-    bodies = records.bodies
-    for i in range(bodies.shape[0] - 1):
-        body = bodies[i]
+    for i in range(work.bodies.shape[0] - 1):
+        body, past = work.bodies[i], state.bodies[i]
         if order == 2:
             for k in range(3):
-                body.v[k] = 3.0 * (body.v1[k] - body.v2[k]) + body.v3[k]
-                body.w[k] = 3.0 * (body.w1[k] - body.w2[k]) + body.w3[k]
+                body.v[k] = 3.0 * (past.v1[k] - past.v2[k]) + past.v3[k]
+                body.w[k] = 3.0 * (past.w1[k] - past.w2[k]) + past.w3[k]
         elif order == 1:
             for k in range(3):
-                body.v[k] = 2.0 * body.v1[k] - body.v2[k]
-                body.w[k] = 2.0 * body.w1[k] - body.w2[k]
-        else:
-            store3(body.v, scale3(1.0 / body.mass, load3(body.p)))
-            store3(body.w, mat_vec(load9(body.inertia_inverse), load3(body.l)))
+                body.v[k] = 2.0 * past.v1[k] - past.v2[k]
+                body.w[k] = 2.0 * past.w1[k] - past.w2[k]
+    if order == 0:
+        first_guess(model, work)
+
+
+@kernel
+def first_guess(model, work):
+    """The velocities of the momenta just before the knot."""
+    for i in range(work.bodies.shape[0] - 1):
+        body, fixed = work.bodies[i], model.bodies[i]
+        store3(body.v, scale3(1.0 / fixed.mass, load3(body.p)))
+        store3(body.w, mat_vec(load9(fixed.inertia_inverse), load3(body.l)))
 
 
 @inline
-def mean_velocity(body, dt):
+def mean_velocity(body, fixed, dt):
     """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
     w = load3(body.w)
-    Jw = mat_vec(load9(body.inertia), w)
+    Jw = mat_vec(load9(fixed.inertia), w)
     s = sqrt(4.0 / (dt * dt) - dot3(w, w))
     after = scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw)))
-    linear = scale3(0.5, add3(scale3(1.0 / body.mass, load3(body.p)), load3(body.v)))
-    angular = scale3(0.5, mat_vec(load9(body.inertia_inverse), add3(load3(body.l), after)))
+    linear = scale3(0.5, add3(scale3(1.0 / fixed.mass, load3(body.p)), load3(body.v)))
+    angular = scale3(0.5, mat_vec(load9(fixed.inertia_inverse), add3(load3(body.l), after)))
     return linear, angular
 
 
@@ -88,15 +104,23 @@ def subtract_impulse(r, G, mu):
 
 
 @kernel
-def residual(records, dt, h):
+def restart(interval):
+    """Put the velocities just before the knot in place of an extrapolated guess."""
+    first_guess(interval.model, interval.work)
+    return True
+
+
+@kernel
+def residual(interval):
     """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a body spins too fast)."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+    model, work, dt, h = interval.model, interval.work, interval.dt, interval.h
+    bodies, joints, couplings = work.bodies, work.joints, work.couplings
     world = bodies.shape[0] - 1
     half = 0.5 * dt
     top = 4.0 / (dt * dt)
     bodies[world].r[:] = 0.0
     for i in range(world):
-        body = bodies[i]
+        body, fixed = bodies[i], model.bodies[i]
         v = load3(body.v)
         w = load3(body.w)
         ww = dot3(w, w)
@@ -104,9 +128,9 @@ def residual(records, dt, h):
             return 0.0, False
         s = sqrt(top - ww)
         body.s = s
-        Jw = mat_vec(load9(body.inertia), w)
+        Jw = mat_vec(load9(fixed.inertia), w)
         after = scale3(half, add3(scale3(s, Jw), cross3(w, Jw)))
-        r, p, l, load, m = body.r, body.p, body.l, body.load, body.mass
+        r, p, l, load, m = body.r, body.p, body.l, body.load, fixed.mass
         r[0] = m * v[0] - p[0] - h * load[0]
         r[1] = m * v[1] - p[1] - h * load[1]
         r[2] = m * v[2] - p[2] - h * load[2]
@@ -120,51 +144,52 @@ def residual(records, dt, h):
     size = 0.0
     per = 1.0 / dt
     for i in range(joints.shape[0]):
-        joint = joints[i]
+        joint, at = model.joints[i], joints[i]
         if joint.rows == 0:
             continue
         parent = bodies[joint.parent]
         child = bodies[joint.child]
         y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
-        if not consistent(joint, C, FLIP):
+        if not consistent(joint, at, C, FLIP):
             return 0.0, False
         rp = parent.r
         rc = child.r
         for k in range(joint.locks):
-            joint.r[k] = row_value(joint, k, y, C) * per
-            subtract_impulse(rp, joint.Gp[k], joint.mu[k])
-            subtract_impulse(rc, joint.Gc[k], joint.mu[k])
-            size = max(size, abs(joint.r[k]))
-            if joint.r[k] != joint.r[k]:
+            at.r[k] = row_value(joint, at, k, y, C) * per
+            subtract_impulse(rp, at.Gp[k], at.mu[k])
+            subtract_impulse(rc, at.Gc[k], at.mu[k])
+            size = max(size, abs(at.r[k]))
+            if at.r[k] != at.r[k]:
                 return 0.0, False
         for k in range(joint.locks, joint.rows):
             rate = 0.0
             if joint.parent != world:
-                linear, angular = mean_velocity(parent, dt)
-                rate += flow(joint.Gp[k], linear, angular)
-            linear, angular = mean_velocity(child, dt)
-            rate += flow(joint.Gc[k], linear, angular)
+                linear, angular = mean_velocity(parent, model.bodies[joint.parent], dt)
+                rate += flow(at.Gp[k], linear, angular)
+            linear, angular = mean_velocity(child, model.bodies[joint.child], dt)
+            rate += flow(at.Gc[k], linear, angular)
             direction = joint.row_direction[k]
-            joint.r[k] = joint.mu[k] + h * joint.damping[direction] * rate
+            at.r[k] = at.mu[k] + h * joint.damping[direction] * rate
             if joint.armature[direction] > 0.0:
-                joint.r[k] += spin_after(bodies, joint, direction, dt) - joint.spin[direction]
-                arm = 1.0 if joint.free_kind[direction] == SLIDE else child.length
-                size = max(size, abs(joint.r[k]) / (child.mass * arm + joint.armature[direction] / arm))
-            subtract_impulse(rp, joint.Gp[k], joint.mu[k])
-            subtract_impulse(rc, joint.Gc[k], joint.mu[k])
+                at.r[k] += spin_after(bodies, joint, at, direction, dt) - at.spin[direction]
+                heavy = model.bodies[joint.child]
+                arm = 1.0 if joint.free_kind[direction] == SLIDE else heavy.length
+                size = max(size, abs(at.r[k]) / (heavy.mass * arm + joint.armature[direction] / arm))
+            subtract_impulse(rp, at.Gp[k], at.mu[k])
+            subtract_impulse(rc, at.Gc[k], at.mu[k])
     for i in range(couplings.shape[0]):
-        coupling = couplings[i]
-        first = next_coordinate(bodies, joints[coupling.joint[0]], coupling.direction[0])
-        second = next_coordinate(bodies, joints[coupling.joint[1]], coupling.direction[1])
-        coupling.r = (first - coupling.ratio * second - coupling.offset) * per
-        size = max(size, abs(coupling.r))
+        coupling, tie = model.couplings[i], couplings[i]
+        first = next_coordinate(bodies, model.joints[coupling.joint[0]], joints[coupling.joint[0]], coupling.direction[0])
+        second = next_coordinate(bodies, model.joints[coupling.joint[1]], joints[coupling.joint[1]], coupling.direction[1])
+        tie.r = (first - coupling.ratio * second - coupling.offset) * per
+        size = max(size, abs(tie.r))
         for slot in range(coupling.bodies):
-            subtract_impulse(bodies[coupling.body[slot]].r, coupling.G[slot], coupling.mu)
+            subtract_impulse(bodies[coupling.body[slot]].r, tie.G[slot], tie.mu)
     for i in range(world):
-        body = bodies[i]
+        body, fixed = bodies[i], model.bodies[i]
         r = body.r
-        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / body.mass
-        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (body.mass * body.length)
+        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
+        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
         if not isfinite(linear + angular):
             return 0.0, False
         size = max(size, max(linear, angular))
@@ -172,35 +197,23 @@ def residual(records, dt, h):
 
 
 @kernel
-def next_coordinate(bodies, joint, direction):
+def next_coordinate(bodies, joint, at, direction):
     """One coordinate of a joint at the pose the iterate leads to, unwrapped against the knot's."""
     parent = bodies[joint.parent]
     child = bodies[joint.child]
     y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
-    keep = load6(joint.coordinate)
-    coordinates(joint, y, C, joint.coordinate)
-    value = joint.coordinate[direction]
+    keep = load6(at.coordinate)
+    coordinates(joint, y, C, at.coordinate)
+    value = at.coordinate[direction]
     for k in range(6):
-        joint.coordinate[k] = keep[k]
+        at.coordinate[k] = keep[k]
     return value
 
 
 @kernel
-def spin_after(bodies, joint, direction, dt):
+def spin_after(bodies, joint, at, direction, dt):
     """Momentum of a direction's reflected inertia over the interval: that of the Lagrangian a/2 ((next - now)/dt)^2."""
-    return joint.armature[direction] * (next_coordinate(bodies, joint, direction) - joint.coordinate[direction]) / dt
-
-
-@kernel
-def accept_spins(records, dt):
-    """Make the momenta of the reflected inertias those of the next knot; the coordinates are still the last knot's."""
-    joints = records.joints
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        for k in range(joint.locks, joint.rows):
-            direction = joint.row_direction[k]
-            if joint.armature[direction] > 0.0:
-                joint.spin[direction] = spin_after(records.bodies, joint, direction, dt)
+    return joint.armature[direction] * (next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]) / dt
 
 
 @inline
@@ -218,10 +231,10 @@ def rotate_gradient(g, w, s, dt):
 
 
 @inline
-def momentum_derivative(body, dt):
+def momentum_derivative(body, fixed, dt):
     """d(momentum after)/d(omega) in rows: dt/2 (J s - (J w) w^T / s + [w]x J - [J w]x)."""
     w = load3(body.w)
-    J = load9(body.inertia)
+    J = load9(fixed.inertia)
     Jw = mat_vec(J, w)
     s = body.s
     h = 0.5 * dt
@@ -240,10 +253,10 @@ def momentum_derivative(body, dt):
 
 
 @inline
-def damper_row(target, k, G, body, weight, dt):
+def damper_row(target, k, G, body, fixed, weight, dt):
     """Row of a compliant direction by a body's unknowns: weight/2 G [1, J^-1 d(momentum)/d(omega)]."""
-    D = momentum_derivative(body, dt)
-    g = mat_vec(load9(body.inertia_inverse), (G[3], G[4], G[5]))
+    D = momentum_derivative(body, fixed, dt)
+    g = mat_vec(load9(fixed.inertia_inverse), (G[3], G[4], G[5]))
     half = 0.5 * weight
     for c in range(3):
         target[k, c] = half * G[c]
@@ -251,26 +264,27 @@ def damper_row(target, k, G, body, weight, dt):
 
 
 @kernel
-def jacobian(records, blocks, dt, h, compliance):
-    """Write the blocks of the Newton matrix at the iterate; ``compliance`` is the diagonal of the constraint rows."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+def jacobian(interval):
+    """Write the blocks of the Newton matrix at the iterate; the compliance is the diagonal of the constraint rows."""
+    model, work, dt, h, compliance = interval.model, interval.work, interval.dt, interval.h, interval.compliance
+    bodies, joints, couplings = work.bodies, work.joints, work.couplings
     world = bodies.shape[0] - 1
     for i in range(world):
-        body = bodies[i]
-        M = blocks[body.diagonal].M
-        D = momentum_derivative(body, dt)
+        body, fixed = bodies[i], model.bodies[i]
+        M = work.blocks[body.diagonal].M
+        D = momentum_derivative(body, fixed, dt)
         for r in range(6):
             for c in range(6):
                 M[r, c] = 0.0
-        M[0, 0] = body.mass
-        M[1, 1] = body.mass
-        M[2, 2] = body.mass
+        M[0, 0] = fixed.mass
+        M[1, 1] = fixed.mass
+        M[2, 2] = fixed.mass
         for r in range(3):
             M[3 + r, 3] = D[3 * r]
             M[3 + r, 4] = D[3 * r + 1]
             M[3 + r, 5] = D[3 * r + 2]
     for i in range(joints.shape[0]):
-        joint = joints[i]
+        joint, at = model.joints[i], joints[i]
         rows = joint.rows
         if rows == 0:
             continue
@@ -278,20 +292,20 @@ def jacobian(records, blocks, dt, h, compliance):
         child = bodies[joint.child]
         Rp = load9(parent.Rn)
         y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
-        S = blocks[joint.diagonal].M
+        S = work.blocks[at.diagonal].M
         for k in range(rows):
             for c in range(rows):
                 S[k, c] = 0.0
             S[k, k] = compliance * joint.soft[k]
         grounded = joint.parent == world
         wc = load3(child.w)
-        JC = blocks[joint.block_jc].M
-        CJ = blocks[joint.block_cj].M
-        JP = blocks[joint.block_jc if grounded else joint.block_jp].M
-        PJ = blocks[joint.block_cj if grounded else joint.block_pj].M
+        JC = work.blocks[at.block_jc].M
+        CJ = work.blocks[at.block_cj].M
+        JP = work.blocks[at.block_jc if grounded else at.block_jp].M
+        PJ = work.blocks[at.block_cj if grounded else at.block_pj].M
         wp = load3(parent.w)
         for k in range(joint.locks):
-            force, on_parent, on_child = row_gradient(joint, k, y, C, Rp)
+            force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
             put6(JC[k], force, rotate_gradient(on_child, wc, child.s, dt))
             if not grounded:
                 put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
@@ -299,9 +313,9 @@ def jacobian(records, blocks, dt, h, compliance):
             S[k, k] = 1.0
             direction = joint.row_direction[k]
             weight = h * joint.damping[direction]
-            damper_row(JC, k, joint.Gc[k], child, weight, dt)
+            damper_row(JC, k, at.Gc[k], child, model.bodies[joint.child], weight, dt)
             if not grounded:
-                damper_row(JP, k, joint.Gp[k], parent, weight, dt)
+                damper_row(JP, k, at.Gp[k], parent, model.bodies[joint.parent], weight, dt)
             if joint.armature[direction] > 0.0:
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
                 add_to_slot(JC, k, joint.armature[direction], force, rotate_gradient(on_child, wc, child.s, dt))
@@ -309,26 +323,28 @@ def jacobian(records, blocks, dt, h, compliance):
                     add_to_slot(JP, k, joint.armature[direction], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
         for k in range(rows):
             for c in range(6):
-                CJ[c, k] = -joint.Gc[k, c]
+                CJ[c, k] = -at.Gc[k, c]
         if not grounded:
             for k in range(rows):
                 for c in range(6):
-                    PJ[c, k] = -joint.Gp[k, c]
+                    PJ[c, k] = -at.Gp[k, c]
     for i in range(couplings.shape[0]):
-        coupling_jacobian(bodies, joints, couplings[i], blocks, dt, compliance)
+        coupling_jacobian(model, work, i, dt, compliance)
 
 
 @kernel
-def coupling_jacobian(bodies, joints, coupling, blocks, dt, compliance):
+def coupling_jacobian(model, work, index, dt, compliance):
     """Blocks of one coupling."""
-    blocks[coupling.diagonal].M[0, 0] = compliance * coupling.soft
+    bodies = work.bodies
+    coupling, tie = model.couplings[index], work.couplings[index]
+    work.blocks[tie.diagonal].M[0, 0] = compliance * coupling.soft
     for slot in range(coupling.bodies):
-        row = blocks[coupling.block_cb[slot]].M
+        row = work.blocks[tie.block_cb[slot]].M
         for c in range(6):
             row[0, c] = 0.0
-            blocks[coupling.block_bc[slot]].M[c, 0] = -coupling.G[slot, c]
+            work.blocks[tie.block_bc[slot]].M[c, 0] = -tie.G[slot, c]
     for end in range(2):
-        joint = joints[coupling.joint[end]]
+        joint = model.joints[coupling.joint[end]]
         parent = bodies[joint.parent]
         child = bodies[joint.child]
         weight = 1.0 if end == 0 else -coupling.ratio
@@ -336,71 +352,64 @@ def coupling_jacobian(bodies, joints, coupling, blocks, dt, compliance):
         y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
         force, on_parent, on_child = direction_gradient(joint, coupling.direction[end], y, C, Rp)
         if coupling.slot[2 * end] >= 0:
-            row = blocks[coupling.block_cb[coupling.slot[2 * end]]].M
+            row = work.blocks[tie.block_cb[coupling.slot[2 * end]]].M
             add_to_slot(row, 0, weight, neg3(force), rotate_gradient(on_parent, load3(parent.w), parent.s, dt))
         if coupling.slot[2 * end + 1] >= 0:
-            row = blocks[coupling.block_cb[coupling.slot[2 * end + 1]]].M
+            row = work.blocks[tie.block_cb[coupling.slot[2 * end + 1]]].M
             add_to_slot(row, 0, weight, force, rotate_gradient(on_child, load3(child.w), child.s, dt))
 
 
 @kernel
-def clear_impulses(records):
-    """Start Newton without impulses: what redundant rows then get does not depend on what came before."""
-    for i in range(records.joints.shape[0]):
-        for k in range(6):
-            records.joints[i].mu[k] = 0.0
-    for i in range(records.couplings.shape[0]):
-        records.couplings[i].mu = 0.0
-
-
-@kernel
-def load_vector(records, vector, pull):
+def load_vector(interval, pull):
     """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+    model, work = interval.model, interval.work
+    bodies, joints, couplings = work.bodies, work.joints, work.couplings
     for i in range(bodies.shape[0] - 1):
-        b = vector[bodies[i].node].v
+        b = work.vector[bodies[i].node].v
         for c in range(6):
             b[c] = bodies[i].r[c]
     for i in range(joints.shape[0]):
-        joint = joints[i]
+        joint, at = model.joints[i], joints[i]
         if joint.rows > 0:
-            b = vector[joint.node].v
+            b = work.vector[at.node].v
             for k in range(joint.locks):
-                b[k] = joint.r[k] + pull * joint.soft[k] * joint.mu[k]
+                b[k] = at.r[k] + pull * joint.soft[k] * at.mu[k]
             for k in range(joint.locks, joint.rows):
-                b[k] = joint.r[k]
+                b[k] = at.r[k]
     for i in range(couplings.shape[0]):
-        coupling = couplings[i]
-        vector[coupling.node].v[0] = coupling.r + pull * coupling.soft * coupling.mu
+        coupling, tie = model.couplings[i], couplings[i]
+        work.vector[tie.node].v[0] = tie.r + pull * coupling.soft * tie.mu
 
 
 @kernel
-def move(records, vector, step):
+def move(interval, step):
     """Iterate minus ``step`` times the Newton direction."""
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
+    model, work = interval.model, interval.work
+    bodies, joints, couplings = work.bodies, work.joints, work.couplings
     for i in range(bodies.shape[0] - 1):
         body = bodies[i]
-        d = vector[body.node].v
+        d = work.vector[body.node].v
         for c in range(3):
             body.v[c] -= step * d[c]
             body.w[c] -= step * d[3 + c]
     for i in range(joints.shape[0]):
-        joint = joints[i]
+        joint, at = model.joints[i], joints[i]
         if joint.rows > 0:
-            d = vector[joint.node].v
+            d = work.vector[at.node].v
             for k in range(joint.rows):
-                joint.mu[k] -= step * d[k]
+                at.mu[k] -= step * d[k]
     for i in range(couplings.shape[0]):
-        couplings[i].mu -= step * vector[couplings[i].node].v[0]
+        couplings[i].mu -= step * work.vector[couplings[i].node].v[0]
 
 
 @kernel
-def rounding_floor(records, dt):
+def rounding_floor(interval):
     """The residual that rounding alone can cause: nothing below it can be asked for."""
-    bodies, joints = records.bodies, records.joints
+    model, work, dt = interval.model, interval.work, interval.dt
+    bodies, joints = work.bodies, work.joints
     size = 0.0
     for i in range(joints.shape[0]):
-        joint = joints[i]
+        joint, at = model.joints[i], joints[i]
         parent = bodies[joint.parent]
         child = bodies[joint.child]
         reach = 0.0
@@ -411,11 +420,12 @@ def rounding_floor(records, dt):
             push = 0.0
             twist = 0.0
             for c in range(3):
-                push = max(push, abs(joint.Gc[k, c] * joint.mu[k]))
-                twist = max(twist, abs(joint.Gc[k, 3 + c] * joint.mu[k]))
-            size = max(size, push / child.mass + twist / (child.mass * child.length))
-            if parent.mass > 0.0:
-                size = max(size, push / parent.mass + twist / (parent.mass * parent.length))
+                push = max(push, abs(at.Gc[k, c] * at.mu[k]))
+                twist = max(twist, abs(at.Gc[k, 3 + c] * at.mu[k]))
+            first, second = model.bodies[joint.parent], model.bodies[joint.child]
+            size = max(size, push / second.mass + twist / (second.mass * second.length))
+            if first.mass > 0.0:
+                size = max(size, push / first.mass + twist / (first.mass * first.length))
     for i in range(bodies.shape[0] - 1):
         for c in range(3):
             size = max(size, abs(bodies[i].v[c]))
@@ -423,9 +433,14 @@ def rounding_floor(records, dt):
 
 
 @kernel
-def spins_too_fast(records, dt):
+def turn(interval):
+    """The solver's unknowns are those of the iterate."""
+
+
+@kernel
+def spins_too_fast(work, dt):
     """True when a body turns by more than the limit within the interval just solved."""
-    bodies = records.bodies
+    bodies = work.bodies
     for i in range(bodies.shape[0] - 1):
         w = load3(bodies[i].w)
         if dot3(w, w) * dt * dt > SPIN_LIMIT * SPIN_LIMIT:

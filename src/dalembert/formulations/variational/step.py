@@ -1,24 +1,27 @@
-"""Kernels of the variational integrator: Newton for one step, and runs of steps."""
+"""Kernels of the variational integrator: one step, and runs of steps."""
 from __future__ import annotations
 
-from dalembert.formulations.maximal.knot import apply_inputs, evaluate_knot, put6, set_targets
+from dalembert.forces.loads import apply_inputs
+from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
 from dalembert.formulations.variational.equations import (
-    NOT_CONVERGED,
-    SINGULAR,
-    SOLVED,
-    TOO_FAST,
-    accept_spins,
-    clear_impulses,
-    first_guess,
+    Interval,
+    extrapolate,
     jacobian,
     load_vector,
     move,
     residual,
+    restart,
     rounding_floor,
+    spin_after,
     spins_too_fast,
+    turn,
 )
-from dalembert.kernels import kernel
-from dalembert.linalg import clear, factor, solve
+from dalembert.formulations.variational.state import recall
+from dalembert.kernels import inline, kernel
+from dalembert.model.pose import put6, set_targets
+from dalembert.solvers.newton import build_newton
+from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     cross3,
@@ -32,175 +35,145 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
-#: compliances to try, relative to the engine's: poses near a singular one ask for less or more. The answer is the same.
-COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
-#: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
-REUSE = 0.02
+#: Newton on the equations of an interval (Variational eq. 20, 31 to 33)
+newton = build_newton(
+    "newton", __file__, residual=residual, restart=restart, jacobian=jacobian, load_vector=load_vector, turn=turn, move=move, floor=rounding_floor,
+)
 
 
 @kernel
-def newton(records, blocks, schedule, vector, dt, h, compliance, tolerance, max_iterations):
-    """Solve the step's equations (Variational eq. 20, 31 to 33). Returns (outcome, iterations, residual).
-
-    A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
-    small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever.
-    """
-    size, fine = residual(records, dt, h)
-    if not fine:
-        first_guess(records, 0.0)
-        size, fine = residual(records, dt, h)
-        if not fine:
-            return TOO_FAST if spins_too_fast(records, dt) else NOT_CONVERGED, 0, size
-    iterations = 0
-    fresh = False
-    while size > tolerance or iterations == 0:
-        if iterations == max_iterations:
-            return NOT_CONVERGED, iterations, size
-        iterations += 1
-        if not fresh:
-            clear(blocks, schedule)
-            jacobian(records, blocks, dt, h, compliance)
-            if factor(blocks, schedule) >= 0:
-                return SINGULAR, iterations, size
-        # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
-        load_vector(records, vector, compliance if iterations == 2 else 0.0)
-        solve(blocks, schedule, vector)
-        step = 1.0
-        done = 0.0
-        while True:
-            move(records, vector, step - done)
-            done = step
-            new, fine = residual(records, dt, h)
-            if fine and (new < size or new <= tolerance):
-                break
-            step *= 0.5
-            if step < 1e-4:
-                break
-        if step < 1e-4:
-            move(records, vector, -done)
-            new, _ = residual(records, dt, h)
-            if size < rounding_floor(records, dt):
-                return SOLVED, iterations, size
-            if not fresh:
-                return NOT_CONVERGED, iterations, size
-            fresh = False
-            continue
-        fresh = new < REUSE * size
-        size = new
-    return SOLVED, iterations, size
-
-
-@kernel
-def accept(records, dt):
-    """Make the iterate the state of the next knot. Returns the order of extrapolation that would have come nearer to it."""
-    bodies = records.bodies
+def accept(model, work, state, after, dt):
+    """Write the state of the next knot into ``after``. Returns the order of extrapolation that would have come nearer to it."""
     half = 0.5 * dt
     linear = 0.0
     quadratic = 0.0
-    for i in range(bodies.shape[0] - 1):
-        body = bodies[i]
+    for i in range(model.bodies.shape[0] - 1):
+        body, fixed, past, new = work.bodies[i], model.bodies[i], state.bodies[i], after.bodies[i]
         v = load3(body.v)
         w = load3(body.w)
-        Jw = mat_vec(load9(body.inertia), w)
-        store3(body.x, load3(body.xn))
-        store4(body.q, quaternion.normalize(load4(body.qn)))
-        store3(body.p, scale3(body.mass, v))
-        store3(body.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
+        Jw = mat_vec(load9(fixed.inertia), w)
+        store3(new.x, load3(body.xn))
+        store4(new.q, quaternion.normalize(load4(body.qn)))
+        store3(new.p, scale3(fixed.mass, v))
+        store3(new.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
         for k in range(3):
-            dv = v[k] - 2.0 * body.v1[k] + body.v2[k]
-            dw = w[k] - 2.0 * body.w1[k] + body.w2[k]
-            linear = max(linear, abs(dv) + body.length * abs(dw))
-            dv -= body.v1[k] - 2.0 * body.v2[k] + body.v3[k]
-            dw -= body.w1[k] - 2.0 * body.w2[k] + body.w3[k]
-            quadratic = max(quadratic, abs(dv) + body.length * abs(dw))
-            body.v3[k] = body.v2[k]
-            body.w3[k] = body.w2[k]
-            body.v2[k] = body.v1[k]
-            body.w2[k] = body.w1[k]
-            body.v1[k] = v[k]
-            body.w1[k] = w[k]
+            v1, v2, w1, w2 = past.v1[k], past.v2[k], past.w1[k], past.w2[k]
+            dv = v[k] - 2.0 * v1 + v2
+            dw = w[k] - 2.0 * w1 + w2
+            linear = max(linear, abs(dv) + fixed.length * abs(dw))
+            dv -= v1 - 2.0 * v2 + past.v3[k]
+            dw -= w1 - 2.0 * w2 + past.w3[k]
+            quadratic = max(quadratic, abs(dv) + fixed.length * abs(dw))
+            new.v3[k] = v2
+            new.w3[k] = w2
+            new.v2[k] = v1
+            new.w2[k] = w1
+            new.v1[k] = v[k]
+            new.w1[k] = w[k]
     return 2.0 if quadratic < linear else 1.0
 
 
 @kernel
-def step(records, blocks, schedule, vector, targets, clock, dt, compliance, tolerance, max_iterations):
-    """One interval of length ``dt`` to the ``targets`` at its end; the state and the clock change only if it is solved.
+def accept_joints(model, work, after, dt):
+    """Write coordinates at the knot (to unwrap the next against), targets, and momenta of reflected inertias into ``after``."""
+    for i in range(model.joints.shape[0]):
+        joint, at, new = model.joints[i], work.joints[i], after.joints[i]
+        for k in range(joint.free):
+            new.coordinate[k] = at.coordinate[k]
+            if joint.driven[k]:
+                new.target[k] = at.target[k]
+        for k in range(joint.locks, joint.rows):
+            direction = joint.row_direction[k]
+            if joint.armature[direction] > 0.0:
+                new.spin[direction] = spin_after(work.bodies, joint, at, direction, dt)
 
-    ``clock``: [length of the interval before (zero at a start), intervals of that length behind, order of the guess].
+
+@inline
+def history_of(clock, dt):
+    """How many intervals of length ``dt`` lie behind, and the order to extrapolate them with."""
+    history = clock[1] if clock[0] == dt else 0.0
+    return history, clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
+
+
+@kernel
+def step(model, state, targets, dt, options, work, after):
+    """One interval of length ``dt`` to the ``targets`` at its end, with the inputs in the work. Returns (outcome, iterations, residual).
+
+    ``after``, which may be ``state`` itself, is written only if the step is solved.
     """
-    evaluate_knot(records)
-    set_targets(records, targets)
-    before = clock[0]
-    history = clock[1] if before == dt else 0.0
-    order = clock[2] if history >= 3.0 else (1.0 if history == 2.0 else 0.0)
+    recall(model, work, state)
+    evaluate_knot(model, work)
+    set_targets(model, work, targets)
+    before = state.clock[0]
+    history, order = history_of(state.clock, dt)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for softness in COMPLIANCES:
-        first_guess(records, order)
+        extrapolate(model, work, state, order)
         if iterations > 0:
-            clear_impulses(records)
-        outcome, spent, size = newton(
-            records, blocks, schedule, vector, dt, 0.5 * (before + dt), softness * compliance, tolerance, max_iterations
-        )
+            clear_impulses(model, work)
+        interval = Interval(model, work, dt, 0.5 * (before + dt), softness * options.compliance)
+        outcome, spent, size = newton(interval, options.tolerance, options.max_iterations)
         iterations += spent
-        if outcome == SOLVED or compliance == 0.0:
+        if outcome == SOLVED or options.compliance == 0.0:
             break
+    if spins_too_fast(work, dt):
+        return TOO_FAST, iterations, size
     if outcome == SOLVED:
-        if spins_too_fast(records, dt):
-            return TOO_FAST, iterations, size
-        accept_spins(records, dt)
-        better = accept(records, dt)
-        clock[2] = better if history >= 3.0 else 1.0
-        clock[0] = dt
-        clock[1] = history + 1.0
+        finish(model, state, history, dt, work, after)
     return outcome, iterations, size
 
 
 @kernel
-def record(records, recording, knot, step_before):
+def finish(model, state, history, dt, work, after):
+    """A solved interval: write the state of the next knot."""
+    accept_joints(model, work, after, dt)
+    better = accept(model, work, state, after, dt)
+    after.clock[2] = better if history >= 3.0 else 1.0
+    after.clock[0] = dt
+    after.clock[1] = history + 1.0
+
+
+@kernel
+def record(model, state, recording, knot):
     """Write the state of the knot into the recording."""
-    bodies, joints = records.bodies, records.joints
-    recording.step_before[knot] = step_before
-    for i in range(bodies.shape[0] - 1):
-        body = bodies[i]
+    recording.step_before[knot] = state.clock[0]
+    for i in range(model.bodies.shape[0] - 1):
+        body = state.bodies[i]
         store3(recording.position[knot, i], load3(body.x))
         store4(recording.orientation[knot, i], load4(body.q))
         put6(recording.momentum[knot, i], load3(body.p), load3(body.l))
-    for i in range(joints.shape[0]):
-        for k in range(6):
-            recording.spin[knot, i, k] = joints[i].spin[k]
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].free):
+            recording.spin[knot, i, k] = state.joints[i].spin[k]
 
 
 @kernel
-def write_forces(records, before, dt, forces, coupling_forces):
+def write_forces(model, work, before, dt, forces, coupling_forces):
     """Mean forces of the rows over the kick at the knot between intervals of length ``before`` and ``dt``."""
-    joints, couplings = records.joints, records.couplings
     kick = 2.0 / (before + dt)
-    for i in range(joints.shape[0]):
-        for k in range(joints[i].rows):
-            forces[i, k] = joints[i].mu[k] * kick
-    for i in range(couplings.shape[0]):
-        coupling_forces[i] = couplings[i].mu * kick
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].rows):
+            forces[i, k] = work.joints[i].mu[k] * kick
+    for i in range(model.couplings.shape[0]):
+        coupling_forces[i] = work.couplings[i].mu * kick
 
 
 @kernel
-def run_steps(records, blocks, schedule, vector, clock, base_load, recording, inputs, first, count, dt, compliance, tolerance, max_iterations):
+def run_steps(model, state, inputs, options, work, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
 
-    Returns (outcome, steps done, residual of the last try).
+    Returns (outcome, steps done, residual of the last try); the state is that of the last step that was solved.
     """
     size = 0.0
-    set_targets(records, inputs.target[0])
     for index in range(count):
         knot = first + index
-        before = clock[0]
-        apply_inputs(records, base_load, inputs, index)
-        outcome, iterations, size = step(
-            records, blocks, schedule, vector, inputs.target[index + 1], clock, dt, compliance, tolerance, max_iterations
-        )
+        before = state.clock[0]
+        apply_inputs(model, work, inputs, index)
+        outcome, iterations, size = step(model, state, inputs.target[index + 1], dt, options, work, state)
         if outcome != SOLVED:
             return outcome, index, size
-        write_forces(records, before, dt, recording.row_force[knot], recording.coupling_force[knot])
+        write_forces(model, work, before, dt, recording.row_force[knot], recording.coupling_force[knot])
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
-        record(records, recording, knot + 1, dt)
+        record(model, state, recording, knot + 1)
     return SOLVED, count, size

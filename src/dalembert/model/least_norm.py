@@ -9,20 +9,20 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import splu
 
 from dalembert.errors import ModelError
-from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.formulations.maximal.redundancy import row_set
+from dalembert.model.placement import Placement
+from dalembert.model.redundancy import row_set
 
 #: added to the diagonal of G^T W^-1 G, relative to its largest entry: freedoms make it singular; refinement removes the effect
 SHIFT = 1e-13
 
 
-def row_weights(engine: MaximalEngine, weights: Mapping[str, ArrayLike] | None, drive_weight: float) -> np.ndarray:
+def row_weights(placement: Placement, weights: Mapping[str, ArrayLike] | None, drive_weight: float) -> np.ndarray:
     """A weight per constraint row: of its joint (a number, or one per row), ``drive_weight`` for position drives, else 1."""
     given = dict(weights or {})
     if not (np.isfinite(drive_weight) and drive_weight > 0.0):
         raise ModelError(f"the weight of drives must be positive, got {drive_weight}")
     values: list[float] = []
-    for element, joint in zip(engine.mechanism.joints, engine.records.joints):
+    for element, joint in zip(placement.mechanism.joints, placement.model.joints):
         locks = int(joint["locks"])
         default = [drive_weight if joint["row_direction"][k] >= 0 else 1.0 for k in range(locks)]
         asked = given.pop(element.name, default)
@@ -30,19 +30,19 @@ def row_weights(engine: MaximalEngine, weights: Mapping[str, ArrayLike] | None, 
         if row.shape != (locks,) or not np.all(np.isfinite(row)) or np.any(row <= 0.0):
             raise ModelError(f"weights of joint {element.name!r} must be positive, one number or {locks} (one per row), got {asked}")
         values.extend(row)
-    values.extend([1.0] * len(engine.records.couplings))
+    values.extend([1.0] * len(placement.model.couplings))
     if given:
         raise ModelError(f"weights for unknown joints: {', '.join(given)}")
     return np.array(values)
 
 
-def least_norm(engine: MaximalEngine, row_force: np.ndarray, coupling_force: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def least_norm(placement: Placement, row_force: np.ndarray, coupling_force: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Row forces (joints, 6) and coupling forces with the same effect on every body, least in the weighted norm.
 
-    W^-1 G u with G^T W^-1 G u = G^T (the forces given). The engine is at the pose; compliant rows keep their forces.
+    W^-1 G u with G^T W^-1 G u = G^T (the forces given). The placement is at the pose; compliant rows keep their forces.
     """
-    G = row_set(engine).matrix
-    held = np.arange(6) < engine.records.joints["locks"][:, None]
+    G = row_set(placement).matrix
+    held = np.arange(6) < placement.model.joints["locks"][:, None]
     wanted = G.T @ np.concatenate([row_force[held], coupling_force])
     normal = G.T @ sparse.diags(1.0 / weights) @ G
     shift = SHIFT * normal.diagonal().max(initial=1e-300)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import AssemblyError
-from dalembert.formulations.maximal.assembly import coordinate_errors, nearest_pose
-from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.model.assembly import coordinate_errors, nearest_pose
+from dalembert.model.placement import Placement
 
 #: targets missed by less than this are met, m or rad
 MET = 1e-8
@@ -13,44 +13,44 @@ MET = 1e-8
 SHARE = 1e-3
 
 
-def unmet_targets(engine: MaximalEngine, end: np.ndarray) -> str | None:
+def unmet_targets(placement: Placement, end: np.ndarray) -> str | None:
     """The drives whose targets ``end`` (joints, 6) do not agree, in a sentence; None when a pose meets them all.
 
     Looks for the pose that the passive joints allow and that comes nearest to the targets: a drive that agrees with the
-    others is met in it. The engine stays as it is.
+    others is met in it. The placement stays as it is.
     """
-    mechanism, records, before = engine.mechanism, engine.records, engine.state()
-    wishes = _driven(engine, end)
+    mechanism, before = placement.mechanism, placement.keep()
+    wishes = _driven(placement, end)
     if not wishes:
         return None
     try:
-        nearest_pose(mechanism, records, wishes, {})
-        misses = {name: coordinate_errors(records, mechanism[name].index, mechanism[name].type, wish) for name, wish in wishes.items()}
+        nearest_pose(placement, wishes, {})
+        misses = {name: coordinate_errors(placement, mechanism[name], wish) for name, wish in wishes.items()}
     except AssemblyError as error:
         return f"the joints cannot be closed near the targets of the drives: {error}"
     finally:
-        engine.restore(before)
+        placement.restore(before)
     worst = _largest(misses)
     if worst < MET:
         return None
     return (
-        f"no pose meets the targets of its drives; the nearest one misses {_listed(engine, misses, SHARE * worst)}. "
+        f"no pose meets the targets of its drives; the nearest one misses {_listed(placement, misses, SHARE * worst)}. "
         "Give targets that agree (Simulation.solve_pose finds some)."
     )
 
 
-def largest_moves(engine: MaximalEngine, start: np.ndarray, end: np.ndarray) -> str:
+def largest_moves(placement: Placement, start: np.ndarray, end: np.ndarray) -> str:
     """The drives that move most from targets ``start`` to targets ``end`` (joints, 6); empty where none does."""
-    before, after = _driven(engine, start), _driven(engine, end)
+    before, after = _driven(placement, start), _driven(placement, end)
     moves = {name: after[name] - before[name] for name in after}
     largest = _largest(moves)
-    return _listed(engine, moves, 0.5 * largest) if largest > 0.0 else ""
+    return _listed(placement, moves, 0.5 * largest) if largest > 0.0 else ""
 
 
-def _driven(engine: MaximalEngine, targets: np.ndarray) -> dict[str, np.ndarray]:
+def _driven(placement: Placement, targets: np.ndarray) -> dict[str, np.ndarray]:
     """Targets of the position-driven joints along their free directions, NaN where a direction is not driven."""
     wishes = {}
-    for element, joint in zip(engine.mechanism.joints, engine.records.joints):
+    for element, joint in zip(placement.mechanism.joints, placement.model.joints):
         driven = joint["driven"][: element.type.freedom].astype(bool)
         if driven.any():
             wishes[element.name] = np.where(driven, targets[element.index, : len(driven)], np.nan)
@@ -61,11 +61,11 @@ def _largest(amounts: dict[str, np.ndarray]) -> float:
     return max((float(np.nanmax(np.abs(values))) for values in amounts.values()), default=0.0)
 
 
-def _listed(engine: MaximalEngine, amounts: dict[str, np.ndarray], least: float) -> str:
+def _listed(placement: Placement, amounts: dict[str, np.ndarray], least: float) -> str:
     """Drives with amounts of at least ``least``, the largest first, with units."""
     rows = []
     for name, values in amounts.items():
-        kinds = engine.mechanism[name].type.directions
+        kinds = placement.mechanism[name].type.directions
         units = ["m" if kind in ("slide", "distance") else "rad" for kind, _ in kinds]
         parts = [f"{value:.3g} {unit}" for value, unit in zip(values, units) if abs(value) >= least]
         if parts:

@@ -15,27 +15,14 @@ from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError
-from dalembert.formulations.maximal.knot import aim_all, evaluate_knot, joint_at_knot, open_amounts, put6
-from dalembert.kernels import kernel
-from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.records import Records
-from dalembert.model.rows import direction_gradient
+from dalembert.mechanism.mechanism import JointElement, Mechanism
+from dalembert.model.placement import Placement
+from dalembert.model.pose import direction_rows
+from dalembert.model.records import Model
 from dalembert.model.topology import loop_of
-from dalembert.spatial.tuples import neg3
 
 CLOSED = 1e-11  # m or rad
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
-
-
-@kernel
-def direction_rows(records, index, gradients):
-    """Gradients (free, 12) of a joint's free directions at the knot, parent then child."""
-    joint = records.joints[index]
-    y, C, R_parent = joint_at_knot(records.bodies, joint)
-    for i in range(joint.free):
-        force, parent, child = direction_gradient(joint, i, y, C, R_parent)
-        put6(gradients[i, :6], neg3(force), parent)
-        put6(gradients[i, 6:], force, child)
 
 
 @dataclass
@@ -63,45 +50,43 @@ class Rows:
 
 
 def _rows(
-    mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
+    placement: Placement, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
 ) -> Rows:
     """All constraint rows (without those of position drives, if asked), then the wished directions.
 
     Values are open amounts, or G v's right-hand side for ``rates``.
     """
-    bodies, joints, couplings = records.bodies, records.joints, records.couplings
-    rows = Rows(len(bodies) - 1)
-    aim_all(records)
-    evaluate_knot(records)
-    opened, gaps = np.zeros((len(joints), 6)), np.zeros(len(couplings))
-    open_amounts(records, opened, gaps)
-    for element, joint in zip(mechanism.joints, joints):
+    mechanism, model, work = placement.mechanism, placement.model, placement.work
+    rows = Rows(placement.sizes[0])
+    placement.evaluate()
+    opened, gaps = placement.opened()
+    for element, joint, at in zip(mechanism.joints, model.joints, work.joints):
         for k in range(int(joint["locks"])):
             direction = int(joint["row_direction"][k])
             if direction >= 0 and not drives:
                 continue
-            rate = joint["rate"][direction] if direction >= 0 else 0.0
+            rate = at["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
-            rows.add(element.name, value, [(joint["parent"], joint["Gp"][k]), (joint["child"], joint["Gc"][k])])
-    for element, coupling in zip(mechanism.couplings, couplings):
-        ends = [(coupling["body"][s], coupling["G"][s]) for s in range(int(coupling["bodies"]))]
+            rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
+    for element, coupling, tie in zip(mechanism.couplings, model.couplings, work.couplings):
+        ends = [(coupling["body"][s], tie["G"][s]) for s in range(int(coupling["bodies"]))]
         rows.add(element.name, gaps[element.index] if rates is None else 0.0, ends)
     for name, wish in (wishes if rates is None else rates).items():
         element = mechanism[name]
-        joint = joints[element.index]
+        joint = model.joints[element.index]
         gradients = np.zeros((int(joint["free"]), 12))
-        direction_rows(records, element.index, gradients)
-        errors = coordinate_errors(records, element.index, element.type, wish) if rates is None else wish
+        direction_rows(model, work, element.index, gradients)
+        errors = coordinate_errors(placement, element, wish) if rates is None else wish
         for i, error in enumerate(errors):
             if not (drives and joint["driven"][i]) and not np.isnan(error):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
 
 
-def coordinate_errors(records: Records, index: int, kind, wish: np.ndarray) -> np.ndarray:
+def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndarray) -> np.ndarray:
     """Coordinates minus wishes, along the free directions; angles by the shorter way. NaN: nothing is wished."""
-    joint = records.joints[index]
-    actual = joint["coordinate"][: kind.freedom].copy()
+    kind = element.type
+    actual = placement.work.joints["coordinate"][element.index, : kind.freedom].copy()
     errors = actual - wish
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
     for i, (name, _) in enumerate(kind.directions):
@@ -119,9 +104,9 @@ def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
     return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
 
 
-def _mass_blocks(records: Records) -> np.ndarray:
+def _mass_blocks(model: Model) -> np.ndarray:
     """(n, 6, 6) mass and inertia of each body."""
-    bodies = records.bodies[:-1]
+    bodies = model.bodies[:-1]
     blocks = np.zeros((len(bodies), 6, 6))
     blocks[:, :3, :3] = bodies["mass"][:, None, None] * np.eye(3)
     blocks[:, 3:, 3:] = bodies["inertia"].reshape(-1, 3, 3)
@@ -132,24 +117,25 @@ def _block_diagonal(blocks: np.ndarray) -> Any:
     return sparse.csr_matrix(sparse.block_diag(list(blocks)))
 
 
-def _mass_matrix(records: Records, factors: np.ndarray | None = None) -> Any:
-    blocks = _mass_blocks(records)
+def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:
+    blocks = _mass_blocks(model)
     return _block_diagonal(blocks if factors is None else factors[:, None, None] * blocks)
 
 
-def direction_inertias(mechanism: Mechanism, records: Records, directions: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+def direction_inertias(placement: Placement, directions: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Inertias (kg or kg m^2) that a force along each direction (joint, number) moves at the knot.
 
     Of its two bodies alone, 1 / (g M^-1 g^T) with the row g of the direction; and with all joints holding, 1 / (g P g^T) with
     P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1 and the rows G that hold.
     """
-    holding, wanted = _rows(mechanism, records, {}, {}), Rows(len(records.bodies) - 1)
+    model = placement.model
+    holding, wanted = _rows(placement, {}, {}), Rows(placement.sizes[0])
     for index, i in directions:
-        joint = records.joints[index]
+        joint = model.joints[index]
         gradients = np.zeros((int(joint["free"]), 12))
-        direction_rows(records, index, gradients)
+        direction_rows(model, placement.work, index, gradients)
         wanted.add("", 0.0, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
-    G, g, blocks = holding.matrix(), wanted.matrix(), _mass_blocks(records)
+    G, g, blocks = holding.matrix(), wanted.matrix(), _mass_blocks(model)
     mass, inverse = _block_diagonal(blocks), _block_diagonal(np.linalg.inv(blocks))
 
     def alone(rows: Any) -> np.ndarray:
@@ -158,7 +144,7 @@ def direction_inertias(mechanism: Mechanism, records: Records, directions: list[
     system = sparse.bmat([[mass, G.T], [G, sparse.diags(-1e-9 * alone(G))]], format="csc") if G.shape[0] else mass.tocsc()
     moved = splu(system).solve(np.vstack([g.T.toarray(), np.zeros((G.shape[0], len(directions)))]))[: mass.shape[0]]
     mobility = np.maximum(np.einsum("in,ni->i", g.toarray(), moved), 1e-9 * alone(g))
-    rotor = np.array([records.joints["armature"][index, i] for index, i in directions])
+    rotor = np.array([model.joints["armature"][index, i] for index, i in directions])
     return 1.0 / alone(g) + rotor, 1.0 / mobility + rotor
 
 
@@ -172,17 +158,17 @@ def _move(bodies: np.ndarray, step: np.ndarray, largest: float) -> float:
     return size
 
 
-def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray]) -> None:
-    """Move all bodies as little as possible until every row and every wished coordinate holds (records are changed).
+def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
+    """Move all bodies as little as possible until every row and every wished coordinate holds (the placement is changed).
 
-    Raises AssemblyError, with the records as they were, when some loop stays open.
+    Raises AssemblyError, with the placement as it was, when some loop stays open.
     """
-    bodies = records.bodies
+    mechanism, bodies = placement.mechanism, placement.work.bodies
     before = bodies.copy()
-    rows = _rows(mechanism, records, wishes, None)
+    rows = _rows(placement, wishes, None)
     size = _size(rows.values)
     damping = 1e-9
-    weight = _mass_matrix(records)
+    weight = _mass_matrix(placement.model)
     for _ in range(200):
         if size < CLOSED:
             return
@@ -190,14 +176,14 @@ def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.
         right = np.concatenate([np.zeros(weight.shape[0]), -np.array(rows.values)])
         step = _saddle_solver(weight, G, damping).solve(right)[: weight.shape[0]].reshape(-1, 6)
         _move(bodies, step, 0.5)
-        rows = _rows(mechanism, records, wishes, None)
+        rows = _rows(placement, wishes, None)
         new = _size(rows.values)
         if new < size:
             damping = max(1e-9, damping * 0.1)
             size = new
             continue
         bodies[:] = here
-        rows = _rows(mechanism, records, wishes, None)
+        rows = _rows(placement, wishes, None)
         damping *= 10.0
         if damping > 1e6:
             break
@@ -206,7 +192,7 @@ def close_loops(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.
     worst = int(np.argmax(np.abs(rows.values)))
     message = _open_loop(mechanism, rows.owners[worst], abs(rows.values[worst]), wishes)
     bodies[:] = before
-    evaluate_knot(records)
+    placement.evaluate()
     raise AssemblyError(message)
 
 
@@ -224,16 +210,17 @@ def _open_loop(mechanism: Mechanism, owner: str, gap: float, wishes: Mapping[str
     )
 
 
-def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> np.ndarray:
+def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> np.ndarray:
     """Velocities (n, 6) that satisfy every row and the wished joint rates, nearest to ``wished``.
 
     Bodies with ``held`` weigh more, so that the velocity asked for one of them is kept where the joints allow it.
     """
-    rows = _rows(mechanism, records, {}, rates)
+    mechanism = placement.mechanism
+    rows = _rows(placement, {}, rates)
     if not rows.values:
         return wished.copy()
     G, right = rows.matrix(), np.array(rows.values)
-    weight = _mass_matrix(records, np.where(held, STIFF, 1.0))
+    weight = _mass_matrix(placement.model, np.where(held, STIFF, 1.0))
     lu = _saddle_solver(weight, G, 1e-10)
     velocity, worst = wished.ravel().copy(), np.inf
     for _ in range(10):
@@ -254,20 +241,20 @@ def settle_velocities(mechanism: Mechanism, records: Records, wished: np.ndarray
     return velocity.reshape(-1, 6)
 
 
-def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
+def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
     """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates.
 
     Drives are free. Minimises the weighted sum of squares of coordinates minus wishes, by damped Gauss-Newton steps that
-    lower it plus a multiple of what is open in the joints; returns its root. The records are changed. Raises
-    AssemblyError, with the records as they were, when the passive joints cannot be closed.
+    lower it plus a multiple of what is open in the joints; returns its root. The placement is changed. Raises
+    AssemblyError, with the placement as it was, when the passive joints cannot be closed.
     """
-    bodies = records.bodies
+    mechanism, bodies = placement.mechanism, placement.work.bodies
     before = bodies.copy()
-    mass = _mass_matrix(records)
+    mass = _mass_matrix(placement.model)
     mass = mass / mass.diagonal().mean()
     count = _wish_count(wishes)
     damping, penalty, first = 1e-6, 1e-3, np.inf
-    rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+    rows, g, e, w = _wished_rows(placement, wishes, weights, count)
     for _ in range(100):
         matrix = rows.matrix()
         G, J = matrix[: len(g)], matrix[len(g) :]
@@ -280,7 +267,7 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
             size = _move(bodies, solution[: mass.shape[0]].reshape(-1, 6), 0.3)
             if correction == 0:
                 first, penalty = size, max(penalty, 2.0 * float(np.abs(solution[mass.shape[0] :]).max(initial=0.0)))
-            rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+            rows, g, e, w = _wished_rows(placement, wishes, weights, count)
             if np.abs(g).max(initial=0.0) < CLOSED:
                 break
         if first < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
@@ -289,7 +276,7 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
             damping = max(1e-6, 0.1 * damping)
         else:
             bodies[:] = here
-            rows, g, e, w = _wished_rows(mechanism, records, wishes, weights, count)
+            rows, g, e, w = _wished_rows(placement, wishes, weights, count)
             damping *= 10.0
             if damping > 1e9:
                 break
@@ -298,15 +285,15 @@ def nearest_pose(mechanism: Mechanism, records: Records, wishes: Mapping[str, np
         return float(np.sqrt(np.sum(w * e * e)))
     message = _open_loop(mechanism, rows.owners[int(np.argmax(opened))], float(opened.max()), wishes)
     bodies[:] = before
-    evaluate_knot(records)
+    placement.evaluate()
     raise AssemblyError(message)
 
 
 def _wished_rows(
-    mechanism: Mechanism, records: Records, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], count: int
+    placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], count: int
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
     """Passive rows and wished coordinates, with what is open of the first, what is missed of the second, and its weights."""
-    rows = _rows(mechanism, records, wishes, None, drives=False)
+    rows = _rows(placement, wishes, None, drives=False)
     values = np.array(rows.values)
     wished = rows.owners[len(values) - count :]
     return rows, values[: len(values) - count], values[len(values) - count :], np.array([float(weights.get(name, 1.0)) for name in wished])

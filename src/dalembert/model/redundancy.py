@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.linalg import qr
 
-from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.kernels import kernel
+from dalembert.model.placement import Placement
 from dalembert.model.topology import spanning_tree, tree_order
 
 RANK_TOLERANCE = 1e-9
@@ -54,35 +54,36 @@ class RowSet(NamedTuple):
     driven: np.ndarray  # bool: the row of a position drive
 
 
-def row_set(engine: MaximalEngine) -> RowSet:
-    """The rows at the engine's pose."""
-    engine.refresh()
-    joints, couplings, world = engine.records.joints, engine.records.couplings, engine.sizes[0]
+def row_set(placement: Placement) -> RowSet:
+    """The rows at the placement's pose."""
+    placement.evaluate()
+    (joints, couplings), world = placement.model[1:3], placement.sizes[0]
+    at, ties = placement.work.joints, placement.work.couplings
     joint, k = np.nonzero(np.arange(6) < joints["locks"][:, None])
     coupling, slot = np.nonzero(np.arange(4) < couplings["bodies"][:, None])
     row = np.concatenate([np.arange(len(joint)), np.arange(len(joint)), len(joint) + coupling])
     body = np.concatenate([joints["parent"][joint], joints["child"][joint], couplings["body"][coupling, slot]])
-    gradient = np.concatenate([joints["Gp"][joint, k], joints["Gc"][joint, k], couplings["G"][coupling, slot]])
+    gradient = np.concatenate([at["Gp"][joint, k], at["Gc"][joint, k], ties["G"][coupling, slot]])
     held = body != world
     columns = (6 * body[held, None] + np.arange(6)).ravel()
     entries = gradient[held].ravel(), (np.repeat(row[held], 6), columns)
-    names = [element.name for element in engine.mechanism.joints]
+    names = [element.name for element in placement.mechanism.joints]
     return RowSet(
         matrix=sparse.csr_matrix(entries, shape=(len(joint) + len(couplings), 6 * world)),
-        owners=[(names[i], int(n)) for i, n in zip(joint, k)] + [(element.name, 0) for element in engine.mechanism.couplings],
+        owners=[(names[i], int(n)) for i, n in zip(joint, k)] + [(element.name, 0) for element in placement.mechanism.couplings],
         joint=np.concatenate([joint, np.full(len(couplings), -1)]),
         driven=np.concatenate([joints["row_direction"][joint, k] >= 0, np.zeros(len(couplings), dtype=bool)]),
     )
 
 
-def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
-    """Rank decisions at the engine's pose: passive rows first, then the drives among what is left.
+def analyse_redundancy(placement: Placement) -> Redundancy:
+    """Rank decisions at the placement's pose: passive rows first, then the drives among what is left.
 
     The rows of a spanning tree are independent. The others count by their part along the velocities that the tree
     leaves: there are few of these, as many as its joints have freedoms.
     """
-    rows = row_set(engine)
-    tree, motions = _tree_motions(engine, rows)
+    rows = row_set(placement)
+    tree, motions = _tree_motions(placement, rows)
     closing, drives = np.flatnonzero(~(tree | rows.driven)), np.flatnonzero(rows.driven)
     others = rows.matrix[np.concatenate([closing, drives])]
     parts = (others @ motions) / np.sqrt(np.asarray(others.multiply(others).sum(axis=1)).reshape(-1, 1))
@@ -101,12 +102,12 @@ def analyse_redundancy(engine: MaximalEngine) -> Redundancy:
     )
 
 
-def _tree_motions(engine: MaximalEngine, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
+def _tree_motions(placement: Placement, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
     """Which rows are independent in a spanning tree, and a basis (6 n, f) of unit vectors of the velocities that they leave.
 
     From body to body, G_here u_here + G_there u_there = 0 gives u_there but for what the joint leaves free.
     """
-    mechanism, world = engine.mechanism, engine.sizes[0]
+    mechanism, world = placement.mechanism, placement.sizes[0]
     order = tree_order(mechanism, spanning_tree(mechanism))
     reached = {there for _, _, there in order}
     independent = np.zeros(len(rows.owners), dtype=bool)

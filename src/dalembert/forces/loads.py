@@ -1,0 +1,41 @@
+"""All forces on the bodies at a knot, and the energy that they store."""
+from __future__ import annotations
+
+from dalembert.forces.directions import energy_along_joints, push_along_joints
+from dalembert.kernels import kernel
+from dalembert.spatial.tuples import dot3, load3
+
+
+@kernel
+def evaluate_loads(model, work):
+    """Write force (world) and torque (body axes) on every body into its ``load``. Needs ``evaluate_pose`` before."""
+    g = load3(model.gravity)
+    for i in range(model.bodies.shape[0] - 1):
+        body, fixed = work.bodies[i], model.bodies[i]
+        for c in range(3):
+            body.load[c] = fixed.mass * g[c] + fixed.wrench[c] + body.push[c]
+            body.load[3 + c] = fixed.wrench[3 + c] + body.push[3 + c]
+    push_along_joints(model, work)
+
+
+@kernel
+def potential_energy(model, work):
+    """Energy of gravity and of all springs at the knot, in J. Needs ``evaluate_pose`` before."""
+    g = load3(model.gravity)
+    energy = 0.0
+    for i in range(model.bodies.shape[0] - 1):
+        energy -= model.bodies[i].mass * dot3(g, load3(work.bodies[i].x))
+    return energy + energy_along_joints(model, work)
+
+
+@kernel
+def apply_inputs(model, work, inputs, index):
+    """Give bodies and joints their inputs of one step; nothing is left of earlier ones."""
+    for i in range(model.bodies.shape[0] - 1):
+        body = work.bodies[i]
+        for c in range(6):
+            body.push[c] = inputs.wrench[index, i, c] if inputs.wrench.shape[0] > 0 else 0.0
+    for i in range(model.joints.shape[0]):
+        at = work.joints[i]
+        for k in range(model.joints[i].free):
+            at.input[k] = inputs.joint[index, i, k] if inputs.joint.shape[0] > 0 else 0.0

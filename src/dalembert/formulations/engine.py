@@ -1,0 +1,138 @@
+"""What a formulation is to the rest of the package: options that make an engine, and the engine's contract.
+
+``Simulation``, ``Trajectory``, controls and plots know these types and nothing below them. Arrays are by body and by joint,
+in the mechanism's order; the last axis of a joint's numbers has room for six directions.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dalembert.errors import StepFailure
+from dalembert.mechanism.mechanism import Mechanism
+
+
+class Start(NamedTuple):
+    """A pose with velocities that satisfy the joints."""
+
+    position: np.ndarray  # (n, 3)
+    orientation: np.ndarray  # (n, 4)
+    velocity: np.ndarray  # (n, 6) linear (world), angular (body frame)
+    coordinate: np.ndarray  # (joints, 6) unwrapped
+    target: np.ndarray  # (joints, 6) of directions that follow one
+
+
+class Inputs(NamedTuple):
+    """Inputs per step, first axis; an array of length zero means that there are none of the kind."""
+
+    wrench: np.ndarray  # (S, n, 6) force (world), torque (body)
+    joint: np.ndarray  # (S, joints, 6) forces along the free directions
+    target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
+    stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+
+
+class Source(Protocol):
+    """Where an engine takes inputs from: those of whole steps, and of a part of one (fractions of it)."""
+
+    def window(self, first: int, count: int) -> Inputs: ...
+
+    def part(self, step: int, start: float, length: float) -> Inputs: ...
+
+
+class Knot(NamedTuple):
+    """What can be read at one knot."""
+
+    velocity: np.ndarray  # (n, 6) linear (world), angular (body frame)
+    rate: np.ndarray  # (joints, 6) along the free directions
+    energy: float  # kinetic plus potential, J
+
+
+#: name -> array over the knots
+Compute = Callable[[], Mapping[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A recorded run as a trajectory takes it: what is there at once, and what is computed when somebody asks for it.
+
+    At once: "position" (N, n, 3), "orientation" (N, n, 4), "substeps" (N,), "iterations" (N,). When asked for, at least:
+    "velocity", "angular_velocity" (N, n, 3), "coordinate", "rate" (N, joints, 6), "force", "torque" (N, joints, 3),
+    "actuation" (N, joints, 6), "violation" (N, joints, 6), "coupling_violation" (N, couplings), "potential" (N,).
+    """
+
+    values: dict[str, np.ndarray]
+    providers: tuple[tuple[frozenset[str], Compute], ...]
+    #: names of what touches, for the log of contacts in "contact_log"
+    touching: tuple[str, ...] = ()
+    #: (weights, weight of drives, knots) -> "force", "torque", "actuation" with the redundant part least in a weighted norm
+    least_norm: Callable[..., Mapping[str, np.ndarray]] | None = None
+
+
+class Engine(Protocol):
+    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place."""
+
+    @property
+    def nodes(self) -> tuple[float, ...]:
+        """Fractions of a step at which its inner stages ask for inputs."""
+        ...
+
+    @property
+    def one_start(self) -> bool:
+        """Whether only the first step of a run has such stages."""
+        ...
+
+    def start(self, start: Start) -> np.ndarray:
+        """The state that begins at a pose, as one flat array."""
+        ...
+
+    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        ...
+
+    def coordinates(self, numbers: np.ndarray) -> np.ndarray:
+        """(joints, 6) unwrapped."""
+        ...
+
+    def targets(self, numbers: np.ndarray) -> np.ndarray:
+        """(joints, 6) targets held at the knot."""
+        ...
+
+    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+        """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
+        ...
+
+    def new_recording(self, knots: int) -> Any:
+        """Room for a run."""
+        ...
+
+    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+        """Write the state into a recording."""
+        ...
+
+    def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
+        """Advance by ``count`` steps of ``dt`` (s) from knot ``first`` of the recording. Returns how many succeeded."""
+        ...
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``advance`` stopped at."""
+        ...
+
+    def read(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+        """The first ``knots`` knots of a recording; ``coordinate``: (joints, 6) at its first one."""
+        ...
+
+
+class Formulation(Protocol):
+    """``Variational``, ``Implicit`` and those to come: options with a step, that make engines."""
+
+    @property
+    def dt(self) -> float:
+        """Step in seconds."""
+        ...
+
+    def engine(self, mechanism: Mechanism) -> Engine:
+        """What runs a mechanism, which no longer changes."""
+        ...

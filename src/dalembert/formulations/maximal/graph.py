@@ -1,0 +1,106 @@
+"""The step problem's graph: a node per body, per joint that holds something, per coupling, per contact; and work with its blocks."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.linalg import Structure, analyse
+from dalembert.model.compile import new_work
+from dalembert.model.records import Model, Work
+
+
+class Graph(NamedTuple):
+    """Scratch whose records know their nodes and blocks; the analysed structure; where blocks between joined bodies lie
+    (joints, 2), -1 where there are none; and the node of the first contact.
+    """
+
+    work: Work
+    structure: Structure
+    edges: np.ndarray
+    contacts: int
+
+
+def build_graph(model: Model, body_size: int = 6, couple_bodies: bool = False, contacts: Sequence[tuple[int, int]] = ()) -> Graph:
+    """Number the nodes, analyse the graph and tell every record where its blocks are.
+
+    ``couple_bodies``: joined bodies also meet directly, through the change of the joint's forces with the pose.
+    ``contacts``: the two bodies of every contact; their nodes, of three numbers each, come after all others.
+    """
+    work = new_work(model)
+    world = len(model.bodies) - 1
+    work.bodies["node"][:world] = np.arange(world)
+    sizes, constraint, edges = [body_size] * world, [False] * world, []
+    pairs = [(int(j["parent"]), int(j["child"])) for j in model.joints]
+    if couple_bodies:
+        edges += [pair for pair in pairs if world not in pair]
+    for joint, at in zip(model.joints, work.joints):
+        if joint["rows"] > 0:
+            at["node"] = len(sizes)
+            sizes.append(int(joint["rows"]))
+            constraint.append(bool(joint["locks"] > 0))
+            edges += [(at["node"], end) for end in (joint["parent"], joint["child"]) if end != world]
+    for coupling, tie in zip(model.couplings, work.couplings):
+        tie["node"] = len(sizes)
+        sizes.append(1)
+        constraint.append(True)
+        edges += [(tie["node"], body) for body in coupling["body"][: coupling["bodies"]]]
+    first_contact = len(sizes)
+    for first, second in contacts:
+        edges += [(len(sizes), end) for end in (first, second) if end != world]
+        sizes.append(3)
+        constraint.append(False)
+    structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
+    _point_at_blocks(model, work, structure)
+    between = np.full((len(pairs), 2), -1)
+    if couple_bodies:
+        for i, (a, b) in enumerate(pairs):
+            if world not in (a, b):
+                between[i] = structure.block(a, b), structure.block(b, a)
+    work = work._replace(blocks=structure.new_blocks(), schedule=structure.schedule, vector=structure.new_vector())
+    return Graph(work, structure, between, first_contact)
+
+
+def _point_at_blocks(model: Model, work: Work, structure: Structure) -> None:
+    """Tell every record where its blocks are."""
+    world = len(model.bodies) - 1
+    work.bodies["diagonal"][:world] = structure.diagonal[:world]
+    for name in ("block_jp", "block_pj", "block_jc", "block_cj"):
+        work.joints[name] = -1
+    for joint, at in zip(model.joints, work.joints):
+        node = int(at["node"])
+        if node < 0:
+            continue
+        at["diagonal"] = structure.diagonal[node]
+        for end, there, back in (("parent", "block_jp", "block_pj"), ("child", "block_jc", "block_cj")):
+            if joint[end] != world:
+                at[there] = structure.block(node, int(joint[end]))
+                at[back] = structure.block(int(joint[end]), node)
+    for coupling, tie in zip(model.couplings, work.couplings):
+        node = int(tie["node"])
+        tie["diagonal"] = structure.diagonal[node]
+        for slot in range(int(coupling["bodies"])):
+            tie["block_cb"][slot] = structure.block(node, int(coupling["body"][slot]))
+            tie["block_bc"][slot] = structure.block(int(coupling["body"][slot]), node)
+
+
+def has_loops(model: Model) -> bool:
+    """True when some joint or coupling closes a cycle, counting the world as a body."""
+    if len(model.couplings):
+        return True
+    root = list(range(len(model.bodies)))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    for joint in model.joints:
+        if joint["locks"] > 0:
+            a, b = find(int(joint["parent"])), find(int(joint["child"]))
+            if a == b:
+                return True
+            root[a] = b
+    return False

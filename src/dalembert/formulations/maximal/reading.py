@@ -1,0 +1,126 @@
+"""From a recording to what a trajectory offers: poses at once, everything else when somebody asks for it."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.formulations.engine import Inputs, Readings
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.series import DRIVE, SHARES, Motion, force_series, motion_series, new_motion, pose_series
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.least_norm import least_norm, row_weights
+from dalembert.model.placement import Placement
+from dalembert.model.records import Model, Work
+
+POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential"})
+MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force"})
+#: shares that contacts' tapes bring, after those of the joints' own laws
+ALL_SHARES = (*SHARES, "friction", "limit")
+
+
+@dataclass
+class Reader:
+    """Derives series from a recording, with a work of its own (``work``: with the graph of bodies, joints and couplings)."""
+
+    mechanism: Mechanism
+    model: Model
+    work: Work
+    compliance: float
+    recording: Recording
+    inputs: Inputs
+    dt: float
+    start: np.ndarray  # (joints, 6) coordinates at the first knot
+    exact: bool
+    trusted: np.ndarray  # (N,) with ``exact``: knots whose recorded forces hold there
+    #: (N, joints, 6, 2) forces of dry friction and of limits along the directions, which are part of the inputs too
+    pushed: np.ndarray | None = None
+    _pose: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def knots(self) -> int:
+        return len(self.recording.step_before)
+
+    def readings(self, **more: np.ndarray) -> Readings:
+        """What a trajectory takes; ``more``: values besides."""
+        recording = self.recording
+        values = dict(
+            position=recording.position, orientation=recording.orientation, substeps=recording.substeps, iterations=recording.iterations, **more,
+        )
+        return Readings(values, ((POSE, self.pose), (MOTION, self.motion)), least_norm=self.least_norm)
+
+    def pose(self) -> Mapping[str, np.ndarray]:
+        """Coordinates, violations, potential energy."""
+        if not self._pose:
+            joints, couplings = len(self.model.joints), len(self.model.couplings)
+            coordinate, violation = np.zeros((self.knots, joints, 6)), np.zeros((self.knots, joints, 6))
+            gaps, potential = np.zeros((self.knots, couplings)), np.zeros(self.knots)
+            self.work.joints["coordinate"] = self.start
+            pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential)
+            for p in self.mechanism.potentials:
+                where, turned = self.recording.position[:, p.body.index], self.recording.orientation[:, p.body.index]
+                potential += [p.energy(x.copy(), q.copy()) for x, q in zip(where, turned)]
+            self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential)
+        return self._pose
+
+    def motion(self) -> Mapping[str, np.ndarray]:
+        """Knot velocities, joint rates, and the forces that the joints transmit."""
+        prescribed = self._prescribed()
+        self.work.joints["coordinate"] = self.start
+        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints))
+        motion_series(
+            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
+        )
+        recording = self.recording
+        return dict(
+            velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
+            force=motion.force, torque=motion.torque, row_force=recording.row_force, coupling_force=recording.coupling_force,
+            **self._shared(motion, np.arange(self.knots), prescribed),
+        )
+
+    def _shared(self, motion: Motion, knots: np.ndarray, prescribed: np.ndarray) -> dict[str, np.ndarray]:
+        """Actuation and its shares: drives need besides what accelerates the reflected inertias of their own directions."""
+        rotor = np.where(self.model.joints["driven"] != 0, self.model.joints["armature"], 0.0) * prescribed[1][knots]
+        share = np.zeros((*motion.share.shape[:-1], len(ALL_SHARES)))
+        share[..., : len(SHARES)] = motion.share
+        share[..., DRIVE] += rotor
+        if self.pushed is not None:
+            share[..., len(SHARES) :] = self.pushed[knots]
+            share[..., DRIVE] -= self.pushed[knots].sum(axis=-1)
+        return dict(actuation=motion.actuation + rotor, share=share)
+
+    def least_norm(self, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Forces, torques and actuation at some knots with the redundant part chosen least in a weighted norm."""
+        rate = self.motion()["rate"]
+        recording, placement = self.recording, Placement(self.mechanism, self.model, self.work)
+        per_row = row_weights(placement, weights, drive_weight)
+        short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
+        steps = np.minimum(knots, self.knots - 2)
+        wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage)
+        for i in range(len(knots)):
+            placement.put(short.position[i], short.orientation[i])
+            short.row_force[i], short.coupling_force[i] = least_norm(placement, short.row_force[i], short.coupling_force[i], per_row)
+        motion = new_motion(len(knots), len(self.model.bodies) - 1, len(self.model.joints))
+        motion.rate[:] = rate[knots]
+        force_series(self.model, self.work, short, inputs, motion)
+        return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self._prescribed()))
+
+    def _prescribed(self) -> np.ndarray:
+        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
+        coordinate = self.pose()["coordinate"]
+        prescribed = np.zeros((2, *coordinate.shape))
+        rate, acceleration = prescribed[0], prescribed[1]
+        driven = self.model.joints["driven"].astype(bool)
+        if driven.any() and self.knots > 3:
+            dt = self.dt
+            rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
+            p = coordinate[:, driven]
+            second = acceleration[:, driven]
+            second[1:-1] = (p[2:] - 2.0 * p[1:-1] + p[:-2]) / dt**2
+            second[0] = (2.0 * p[0] - 5.0 * p[1] + 4.0 * p[2] - p[3]) / dt**2
+            second[-1] = (2.0 * p[-1] - 5.0 * p[-2] + 4.0 * p[-3] - p[-4]) / dt**2
+            acceleration[:, driven] = second
+        return prescribed

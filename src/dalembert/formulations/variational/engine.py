@@ -1,0 +1,77 @@
+"""What steps a mechanism by the variational integrator."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.errors import StepFailure
+from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.maximal import examples
+from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.variational.equations import Interval
+from dalembert.formulations.variational.options import Variational
+from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
+from dalembert.formulations.variational.step import newton, run_steps
+from dalembert.kernels.ahead import Jobs, prepare
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, TOO_FAST
+
+
+class StepOptions(NamedTuple):
+    """What a step takes besides model, state and inputs."""
+
+    compliance: float
+    tolerance: float
+    max_iterations: int
+
+
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    yield newton.part, (Interval(*examples.model_and_work(), 0.0, 0.0, 0.0), 0.0, 0)
+    yield from examples.reading()
+
+
+class VariationalEngine(MaximalEngine):
+    """A mechanism stepped by the variational integrator."""
+
+    state_type, body_state, joint_state = VariationalState, BODY_STATE, JOINT_STATE
+
+    def __init__(self, mechanism: Mechanism, options: Variational) -> None:
+        prepare(ahead)
+        super().__init__(mechanism, options)
+        self.step_options = StepOptions(self.compliance, options.tolerance, options.max_iterations)
+
+    def _begin(self, state: VariationalState, start: Start, rates: np.ndarray) -> None:
+        momentum = self.momentum_of(start.velocity)
+        state.bodies["x"], state.bodies["q"] = start.position, start.orientation
+        state.bodies["p"], state.bodies["l"] = momentum[:, :3], momentum[:, 3:]
+        state.joints["spin"] = self.model.joints["armature"] * rates
+
+    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        state = self.view(numbers)
+        recording.position[knot], recording.orientation[knot] = state.bodies["x"], state.bodies["q"]
+        recording.momentum[knot, :, :3], recording.momentum[knot, :, 3:] = state.bodies["p"], state.bodies["l"]
+        recording.step_before[knot], recording.spin[knot] = state.clock[0], state.joints["spin"]
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        outcome, done, size = run_steps(
+            self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt,
+        )
+        self.outcome = (int(outcome), float(size))
+        return int(done)
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        parts = 1 << self.options.max_halvings
+        where = f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {dt:g} s or {parts} substeps"
+        if outcome == TOO_FAST:
+            body, spin = self.fastest_body()
+            return StepFailure(
+                f"{where}: body {body!r} spins at {spin:.4g} rad/s, more than a substep of {dt / parts:.3g} s can follow. "
+                "Use a smaller dt or more max_halvings."
+            )
+        reason = {NOT_CONVERGED: "Newton did not converge", SINGULAR: "a pivot block is singular"}.get(outcome, "unknown")
+        return StepFailure(f"{where}: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. Use a smaller dt, or check the model there.")

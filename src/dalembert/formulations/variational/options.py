@@ -1,0 +1,60 @@
+"""Options of the variational formulation: maximal coordinates, symplectic, constraints exact at position level (Variational)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dalembert.formulations.variational.engine import VariationalEngine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variational:
+    """Variational integrator with step ``dt`` (s).
+
+    ``tolerance``: largest residual of a step, in m/s (impulses are divided by the body's mass);
+    ``max_iterations``: Newton iterations per step; ``max_halvings``: a step without solution is split into up to
+    2**max_halvings substeps before ``StepFailure``.
+
+    Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
+    limits): what closes more slowly than this does not bounce.
+    """
+
+    dt: float
+    tolerance: float = 1e-10
+    max_iterations: int = 30
+    max_halvings: int = 8
+    cone: str = "exact"
+    cone_edges: int = 4
+    resting_speed: float = 0.01
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"Variational: {name} must be positive and finite, got {value}")
+        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
+            if getattr(self, name) < least:
+                raise ModelError(f"Variational: {name} must be at least {least}, got {getattr(self, name)}")
+
+        if self.cone not in ("exact", "linear"):
+            raise ModelError(f"Variational: cone must be 'exact' or 'linear', got {self.cone!r}")
+        if self.cone_edges not in range(4, 17, 2):
+            raise ModelError(f"Variational: cone_edges must be an even number from 4 to 16, got {self.cone_edges!r}")
+        if not (np.isfinite(self.resting_speed) and self.resting_speed >= 0.0):
+            raise ModelError(f"Variational: resting_speed must not be negative, got {self.resting_speed}")
+
+    def engine(self, mechanism: Mechanism) -> VariationalEngine:
+        """What runs a mechanism in this formulation."""
+        if mechanism.touches:
+            from dalembert.formulations.contact.engine import ContactEngine
+
+            return ContactEngine(mechanism, self)
+        from dalembert.formulations.variational.engine import VariationalEngine
+
+        return VariationalEngine(mechanism, self)

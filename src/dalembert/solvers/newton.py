@@ -1,0 +1,87 @@
+"""Newton's method with a line search, on any step problem.
+
+A problem is a NamedTuple with ``work`` (blocks, schedule, vector) and ``compliance``; what it consists of are kernels of it:
+
+    residual(problem)           -> (size in m/s, False when the iterate is of no use)
+    restart(problem)            -> puts a safer guess in place of the first one; False when there is none
+    jacobian(problem)           writes the blocks
+    load_vector(problem, pull)  the residuals into the solver's vector; ``pull`` draws redundant impulses towards zero
+    turn(problem)               from the solver's unknowns to directions of the iterate, in place
+    move(problem, step)         iterate minus ``step`` times the direction
+    floor(problem)              -> the residual that rounding alone can cause
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dalembert.kernels import specialise
+from dalembert.linalg import clear, factor, solve
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
+
+#: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
+REUSE = 0.02
+#: shortest step of the line search
+SHORTEST = 1e-4
+
+
+def build_newton(
+    name: str, file: str, *, residual: Callable, restart: Callable, jacobian: Callable, load_vector: Callable, turn: Callable,
+    move: Callable, floor: Callable,
+) -> Any:
+    """The kernel ``newton(problem, tolerance, max_iterations) -> (outcome, iterations, residual)`` of a kind of problem.
+
+    A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
+    small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever.
+    """
+
+    def newton(problem, tolerance, max_iterations):
+        blocks, schedule, vector = problem.work.blocks, problem.work.schedule, problem.work.vector
+        size, fine = residual(problem)
+        if not fine:
+            if not restart(problem):
+                return NOT_CONVERGED, 0, size
+            size, fine = residual(problem)
+            if not fine:
+                return NOT_CONVERGED, 0, size
+        iterations = 0
+        fresh = False
+        while size > tolerance or iterations == 0:
+            if iterations == max_iterations:
+                return NOT_CONVERGED, iterations, size
+            iterations += 1
+            if not fresh:
+                clear(blocks, schedule)
+                jacobian(problem)
+                if factor(blocks, schedule) >= 0:
+                    return SINGULAR, iterations, size
+            # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
+            load_vector(problem, problem.compliance if iterations == 2 else 0.0)
+            solve(blocks, schedule, vector)
+            turn(problem)
+            step = 1.0
+            done = 0.0
+            new = size
+            while True:
+                move(problem, step - done)
+                done = step
+                new, fine = residual(problem)
+                if fine and (new < size or new <= tolerance):
+                    break
+                step *= 0.5
+                if step < SHORTEST:
+                    break
+            if step < SHORTEST:
+                move(problem, -done)
+                residual(problem)
+                if size < max(floor(problem), tolerance):
+                    return SOLVED, iterations, size
+                if not fresh:
+                    return NOT_CONVERGED, iterations, size
+                fresh = False
+                continue
+            fresh = new < REUSE * size
+            size = new
+        return SOLVED, iterations, size
+
+    return specialise(newton, name, file)
