@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Fixed, Prismatic, Revolute
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
@@ -38,7 +38,7 @@ def save_urdf(mechanism: Mechanism, path: Path, *, lossy: bool = False) -> list[
     for joint in carried.values():
         _write_joint(robot, mechanism, joint, frames)
     ElementTree.indent(robot)
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         ElementTree.ElementTree(robot).write(temporary, encoding="utf-8", xml_declaration=True)
     return lost
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
@@ -154,5 +154,5 @@ def save_native(mechanism: Mechanism, path: Path) -> None:
     if path.suffix.lower() not in (".toml", ".json"):
         raise ModelError(f"cannot write a mechanism to {path}: choose an ending from .toml, .json")
     text = dumps(mechanism, path.suffix.lower())
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         temporary.write_bytes(text)
