@@ -39,7 +39,7 @@ def everything() -> da.Mechanism:
     mechanism.body("composite", shape)
     mechanism.spring("tie", "body 1", "composite", at=((0.3, 0, 0), (0, 0, 1)), stiffness=10.0, damping=0.5)
     mechanism.gear("gear", "joint 1", "joint 2", ratio=0.5, offset=0.01)
-    mechanism.load("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
+    mechanism.wrench("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
     mechanism.visual("composite", da.Mesh(np.eye(3), np.array([[0, 1, 2]])), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
     mechanism.visual("world", da.Cylinder(radius=0.1, length=3.0, mass=1.0))
     mechanism.body("crate", da.Box(size=(0.1, 0.1, 0.1), mass=1.0), position=(9, 0, 1), collide=True)

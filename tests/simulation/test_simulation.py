@@ -199,7 +199,7 @@ def test_force_drives_push_with_what_they_are_told():
 def test_wrenches_on_bodies():
     mechanism = da.Mechanism("satellite", gravity=(0, 0, 0))
     mechanism.body("s", mass=2.0, inertia=np.diag([1.0, 2.0, 2.5]))
-    mechanism.load("s", force=(0, 2.0, 0))
+    mechanism.wrench("s", force=(0, 2.0, 0))
     sim = simulation(mechanism)
     trajectory = sim.run(1.0, control=lambda s: {"s": [4.0, 0, 0, 0, 0, 0.5]})
     np.testing.assert_allclose(trajectory.position[-1, 0], [1.0, 0.5, 0.0], atol=1e-9)

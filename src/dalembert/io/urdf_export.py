@@ -68,7 +68,7 @@ def _tree(mechanism: Mechanism) -> dict[str, JointElement]:
 
 def _lost(mechanism: Mechanism) -> list[str]:
     """What URDF has no word for."""
-    lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the load on {name!r}" for name in mechanism.loads]
+    lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the wrench on {name!r}" for name in mechanism.wrenches]
     if not np.array_equal(mechanism.gravity, (0.0, 0.0, -9.81)):
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:

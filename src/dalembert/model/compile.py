@@ -36,7 +36,7 @@ def compile_mechanism(mechanism: Mechanism) -> Records:
         record["inertia_inverse"] = np.linalg.inv(body.inertia).ravel()
         record["length"] = np.sqrt(np.trace(body.inertia) / (2.0 * body.mass))
         record["x"], record["q"] = body.position, body.orientation
-        load = mechanism.loads.get(body.name, np.zeros(6))
+        load = mechanism.wrenches.get(body.name, np.zeros(6))
         record["force"], record["torque"] = load[:3], load[3:]
     joints = np.zeros(len(mechanism.joints), JOINT)
     for element in mechanism.joints:

@@ -142,4 +142,4 @@ def add_gravity_compensation(source: Source) -> None:
     for b in range(1, source.model.nbody):
         for body, mass in source.robot.masses.get(source.name("body", b), {}).items():
             if share := float(source.model.body_gravcomp[b]):
-                source.mechanism.load(body, force=-share * mass * source.robot.gravity)
+                source.mechanism.wrench(body, force=-share * mass * source.robot.gravity)

@@ -59,7 +59,7 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
     for entry in data["gears"]:
         mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
     for entry in data["loads"]:
-        mechanism.load(entry["body"], force=entry["force"], torque=entry["torque"])
+        mechanism.wrench(entry["body"], force=entry["force"], torque=entry["torque"])
     for entry in data["start"]:
         if (entry["joint"] is None) == (entry["body"] is None):
             raise ModelError("each entry of start names a joint or a body")
