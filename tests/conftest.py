@@ -23,7 +23,7 @@ def geared_pendulum() -> da.Mechanism:
     mechanism.joint("motor", da.Revolute(axis="x", drive="position"), mechanism.world, first, at=(0, -0.3, 0))
     mechanism.joint("axle", da.Revolute(axis="x", damping=0.01), mechanism.world, second)
     mechanism.joint("ball", da.Spherical(), second, rod, at=(0, 0, -0.2))
-    mechanism.joint("slide", da.Prismatic(axis="z", spring=80.0, damping=0.2), rod, bob, at=(0, 0, -0.7))
+    mechanism.joint("slide", da.Prismatic(axis="z", stiffness=80.0, damping=0.2), rod, bob, at=(0, 0, -0.7))
     mechanism.spring("tie", mechanism.world, bob, at=((0.5, 0, -0.7), (0, 0, -0.7)), stiffness=5.0)
     mechanism.gear("gear", "motor", "axle", ratio=-2.0)
     return mechanism

@@ -24,7 +24,7 @@ def arm() -> da.Mechanism:
     tip = mechanism.body("tip", da.Box(size=(0.2, 0.2, 0.4), mass=0.3), position=(0.1, 0, -1.8))
     mechanism.joint("a", da.Revolute(axis="x", armature=0.3), mechanism.world, upper)
     mechanism.joint("b", da.Revolute(axis="y", armature=0.2, damping=0.1), upper, lower, at=(0, 0, -1))
-    mechanism.joint("c", da.Prismatic(axis="z", spring=50.0, armature=0.5), lower, tip, at=(0.1, 0, -1.8))
+    mechanism.joint("c", da.Prismatic(axis="z", stiffness=50.0, armature=0.5), lower, tip, at=(0.1, 0, -1.8))
     return mechanism
 
 

@@ -119,7 +119,7 @@ JOINTS = pytest.mark.parametrize("joint", TYPES.values(), ids=TYPES.keys())
 @JOINTS
 @pytest.mark.parametrize("grounded", [False, True], ids=["floating", "grounded"])
 def test_newton_matrix(joint, grounded):
-    laws = dict(spring=3.0, damping=0.7) if joint.freedom else {}
+    laws = dict(stiffness=3.0, damping=0.7) if joint.freedom else {}
     check(implicit(with_laws(joint, **laws), 11, grounded=grounded))
 
 

@@ -147,7 +147,7 @@ def check_newton_matrix(sim: da.Simulation) -> None:
 @JOINTS
 @pytest.mark.parametrize("grounded", [False, True], ids=["floating", "grounded"])
 def test_newton_matrix(joint, grounded):
-    laws = dict(spring=3.0, damping=0.7) if joint.freedom else {}
+    laws = dict(stiffness=3.0, damping=0.7) if joint.freedom else {}
     check_newton_matrix(moved(with_laws(joint, **laws), 11, grounded=grounded))
 
 

@@ -48,7 +48,7 @@ def test_elements_are_found_by_name_and_in_order():
     (lambda m: m.joint("j", da.Distance(), "a", "b"), "coincide"),
     (lambda m: m.joint("j", da.Revolute(axis=(0, 0, 0)), "a", "b"), "axis"),
     (lambda m: m.joint("j", da.Universal(axes=("x", "x")), "a", "b"), "perpendicular"),
-    (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), stiffness=-1.0), "spring"),
+    (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), stiffness=-1.0), "stiffness"),
     (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), length=-1.0), "length"),
     (lambda m: m.wrench("world", force=(1, 0, 0)), "world"),
     (lambda m: m.wrench("a", force=(1, 0, np.nan)), "force on 'a'"),
@@ -69,9 +69,10 @@ def test_bad_input_is_named(make, message):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: da.Revolute(spring=-1.0), "spring"),
+    (lambda: da.Revolute(stiffness=-1.0), "stiffness"),
     (lambda: da.Revolute(damping=np.nan), "damping"),
-    (lambda: da.Revolute(spring=(1.0, 2.0)), "spring"),
+    (lambda: da.Revolute(stiffness=(1.0, 2.0)), "stiffness"),
+    (lambda: da.Revolute(spring=1.0), "Revolute has no parameter 'spring': say stiffness="),
     (lambda: da.Revolute(drive="torque"), "drive"),
     (lambda: da.Fixed(drive="force"), "no free direction"),
     (lambda: da.Spherical(drive=("position", None, None)), "all three"),

@@ -142,7 +142,7 @@ def test_forces_are_given_in_the_joint_frame_on_the_parent():
 
 
 def test_actuation_is_the_part_along_the_free_directions():
-    mechanism = arm(spring=5.0, damping=0.3)
+    mechanism = arm(stiffness=5.0, damping=0.3)
     sim = simulation(mechanism, dt=0.002)
     sim.set_joint("shoulder", 0.4)
     series = sim.run(0.5).joint("shoulder")

@@ -72,7 +72,7 @@ def _lost(mechanism: Mechanism) -> list[str]:
     if not np.array_equal(mechanism.gravity, (0.0, 0.0, -9.81)):
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:
-        laws = [law for law in ("spring", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
+        laws = [law for law in ("stiffness", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
         lines += [f"{law} of joint {joint.name!r}" for law in laws]
     lines += [f"where {name!r} starts" for name in (*mechanism.initial_joints, *mechanism.initial_velocities)]
     lines += [repr(element)[1:-1] for element in (*mechanism.grounds, *mechanism.obstacles, *mechanism.terrains)]

@@ -2,13 +2,13 @@
 
 The classes follow tables 3 and 7 of Quaternion and table B.2 of Variational. A joint type names its free directions
 in canonical axes x, y, z; its parameters (an axis, two axes, a normal) say how those axes lie in the joint's frame.
-A new joint is one new class here. The free directions are, in order, the slides and then the turns; ``spring``,
+A new joint is one new class here. The free directions are, in order, the slides and then the turns; ``stiffness``,
 ``damping`` and ``rest`` take one number for all of them or one number each.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ DRIVES = (None, "force", "position")
 class Joint:
     """What two bodies may do relative to one another, and the laws along their free directions.
 
-    ``spring`` in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
+    ``stiffness`` of springs in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
     ``armature``: inertia of a rotor that turns with the direction's rate, in kg or kg m^2, on the output side of its gears;
     ``drive``: None, "force" (the direction takes a force as input) or "position" (the direction follows a target).
     ``limits``: (lower, upper) in m or rad, None for no end, or one such pair (or None) per free direction; what meets an
@@ -37,7 +37,7 @@ class Joint:
     #: rows with a kernel of their own, on top of those of the two classes: "helix" or "distance"
     extra: ClassVar[str] = ""
 
-    spring: ArrayLike = field(default=0.0, kw_only=True)
+    stiffness: ArrayLike = field(default=0.0, kw_only=True)
     damping: ArrayLike = field(default=0.0, kw_only=True)
     rest: ArrayLike = field(default=0.0, kw_only=True)
     drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
@@ -46,11 +46,16 @@ class Joint:
     restitution: float = field(default=0.0, kw_only=True)
     friction: ArrayLike = field(default=0.0, kw_only=True)
 
+    def __new__(cls, *_: Any, **parameters: Any) -> Self:
+        if "spring" in parameters:
+            raise ModelError(f"{cls.__name__} has no parameter 'spring': say stiffness=, in N/m or N m/rad")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         count = self.freedom
-        for name in ("spring", "damping", "rest", "armature", "friction"):
+        for name in ("stiffness", "damping", "rest", "armature", "friction"):
             object.__setattr__(self, name, self._per_direction(name, count))
-        for name in ("spring", "damping", "armature", "friction"):
+        for name in ("stiffness", "damping", "armature", "friction"):
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)

@@ -308,7 +308,7 @@ class Mechanism(EnvironmentBuilder):
             length = float(np.linalg.norm(second - first))
         if not (np.isfinite(length) and length >= 0.0):
             raise ModelError(f"spring {name!r}: length must not be negative, got {length}")
-        return self.joint(name, PointSpring(spring=stiffness, damping=damping, rest=length), parent, child, at=at)
+        return self.joint(name, PointSpring(stiffness=stiffness, damping=damping, rest=length), parent, child, at=at)
 
     def gear(
         self,
