@@ -116,11 +116,11 @@ def test_the_implicit_methods_agree_at_their_orders(method, order):
 
 
 @pytest.mark.parametrize("formulation", [da.Variational(dt=0.002), da.Implicit(dt=0.002), da.Implicit(dt=0.002, solver="general")])
-def test_a_position_drive_turns_its_rotor_too(formulation):
+def test_a_motion_drive_turns_its_rotor_too(formulation):
     """tau = (J + a) phi'' for a wheel on a driven axle."""
     mechanism = da.Mechanism("wheel", gravity=(0, 0, 0))
     mechanism.body("wheel", da.Cylinder(radius=0.5, length=0.1, mass=8.0))
-    mechanism.joint("axle", da.Revolute(axis="z", drive="position", armature=0.7), mechanism.world, "wheel")
+    mechanism.joint("axle", da.Revolute(axis="z", drive="motion", armature=0.7), mechanism.world, "wheel")
     sim = da.Simulation(mechanism, formulation)
     sim.set_target("axle", lambda t: 0.5 * t**3)
     trajectory = sim.run(0.5)

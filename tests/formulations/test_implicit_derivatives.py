@@ -124,8 +124,8 @@ def test_newton_matrix(joint, grounded):
 
 
 @pytest.mark.parametrize("joint", [j for j in TYPES.values() if j.freedom], ids=[n for n, j in TYPES.items() if j.freedom])
-def test_newton_matrix_of_position_drives(joint):
-    check(implicit(with_laws(joint, drive="position"), 12))
+def test_newton_matrix_of_motion_drives(joint):
+    check(implicit(with_laws(joint, drive="motion"), 12))
 
 
 def test_newton_matrix_of_gears():

@@ -152,8 +152,8 @@ def test_newton_matrix(joint, grounded):
 
 
 @pytest.mark.parametrize("joint", [j for j in TYPES.values() if j.freedom], ids=[n for n, j in TYPES.items() if j.freedom])
-def test_newton_matrix_of_position_drives(joint):
-    sim = moved(with_laws(joint, drive="position"), 12)
+def test_newton_matrix_of_motion_drives(joint):
+    sim = moved(with_laws(joint, drive="motion"), 12)
     aim(sim._engine.records.joints[0])
     check_newton_matrix(sim)
 

@@ -174,6 +174,7 @@ def broken(**changes):
     (broken(joints__0__type="Bent"), "unknown type 'Bent'"),
     (broken(joints__0__parameters={"colour": 1}), "no parameter 'colour'"),
     (broken(joints__0__parameters={"axis": [1, 0, 0], "spring": [3.0]}), "joint '.*': Revolute has no parameter 'spring': say stiffness="),
+    (broken(joints__0__parameters={"axis": [1, 0, 0], "drive": ["position"]}), "joint '.*': Revolute: there is no drive='position'; say drive='motion'"),
     (broken(joints__0__frame_child=[[1, 0, 0], [0, 1, 0], [0, 0, 2]]), "rotation matrix"),
     (broken(joints__0__parent="nobody"), "no element named 'nobody'"),
     (broken(joints__0__point_child=[0, 0]), "3 numbers"),

@@ -74,8 +74,9 @@ def test_bad_input_is_named(make, message):
     (lambda: da.Revolute(stiffness=(1.0, 2.0)), "stiffness"),
     (lambda: da.Revolute(spring=1.0), "Revolute has no parameter 'spring': say stiffness="),
     (lambda: da.Revolute(drive="torque"), "drive"),
+    (lambda: da.Revolute(drive="position"), r"say drive='motion' .* or servo=Servo\(...\)"),
     (lambda: da.Fixed(drive="force"), "no free direction"),
-    (lambda: da.Spherical(drive=("position", None, None)), "all three"),
+    (lambda: da.Spherical(drive=("motion", None, None)), "all three"),
     (lambda: da.Helical(pitch=np.inf), "pitch"),
     (lambda: da.Distance(length=-1.0), "length"),
     (lambda: da.Cylindrical(rest="far"), "rest"),
@@ -106,7 +107,7 @@ def test_every_joint_locks_as_many_directions_as_its_table_says(kind):
 
 def test_driven_and_damped_directions_add_rows():
     mechanism = two_bodies()
-    mechanism.joint("j", da.Cylindrical(axis="x", drive=("position", None), damping=(0.0, 2.0)), "a", "b", at=(0.5, 0, 0))
+    mechanism.joint("j", da.Cylindrical(axis="x", drive=("motion", None), damping=(0.0, 2.0)), "a", "b", at=(0.5, 0, 0))
     record = compile_mechanism(mechanism).joints[0]
     assert (record["locks"], record["rows"]) == (5, 6)
 

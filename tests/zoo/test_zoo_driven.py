@@ -38,7 +38,7 @@ def rank(rows: list[np.ndarray], lengths: np.ndarray) -> int:
 
 
 def count(mechanism: da.Mechanism) -> Counts:
-    """Counts of a mechanism whose drives follow positions, in its reference pose. ``redundant``: of all rows, drives included."""
+    """Counts of a mechanism whose motion drives are held, in its reference pose. ``redundant``: of all rows, drives included."""
     engine = da.Variational(dt=0.01).engine(mechanism)
     engine.refresh()
     size = len(mechanism.bodies)
@@ -79,7 +79,7 @@ def test_counts(make: Callable[[], da.Mechanism], counts: Counts) -> None:
     (zoo.solar_panel_satellite, zoo.deployment()), (zoo.walker_legs, zoo.walker_motion()), (zoo.animatronic_figure, zoo.figure_motion()),
 ], ids=["satellite", "walker", "figure"])
 def test_motions_start_from_rest_and_name_every_drive(make: Callable[[], da.Mechanism], motion: dict[str, Callable[[float], float]]) -> None:
-    assert set(motion) == {j.name for j in make().joints if "position" in j.type.drive}  # type: ignore[operator]
+    assert set(motion) == {j.name for j in make().joints if "motion" in j.type.drive}  # type: ignore[operator]
     for target in motion.values():
         assert abs(target(0.0)) < 1e-15
         assert abs(target(1e-3)) < 1e-9
@@ -147,10 +147,10 @@ def test_figure_performs(name: str) -> None:
 
 @pytest.mark.parametrize("drive", ["force", None])
 @pytest.mark.parametrize("make", [zoo.solar_panel_satellite, zoo.walker_legs, zoo.animatronic_figure])
-def test_without_position_drives_it_is_free(make: Callable[..., da.Mechanism], drive: str | None) -> None:
+def test_without_motion_drives_it_is_free(make: Callable[..., da.Mechanism], drive: str | None) -> None:
     mechanism = make(drive=drive)
     kinds = [kind for joint in mechanism.joints for kind in joint.type.drive]  # type: ignore[union-attr]
-    assert kinds.count("position") == 0
+    assert kinds.count("motion") == 0
     assert (kinds.count("force") > 0) == (drive == "force")
 
 

@@ -62,7 +62,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     for i, (name, axis) in enumerate(kind.directions):
         record["free_kind"][i] = DIRECTION_KINDS.index(name)
         record["free_axis"][i] = axis
-        record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
+        record["driven"][i] = kind.drive[i] == "motion"  # type: ignore[index]
     for name, value in (("stiffness", kind.stiffness), ("rest", kind.rest), ("damping", kind.damping), ("armature", kind.armature)):
         record[name][: kind.freedom] = value
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]

@@ -213,7 +213,7 @@ def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, ta
     drives = element.type.drive
     active = [i for i, drive in enumerate(drives) if drive is not None]  # type: ignore[arg-type]
     if not active:
-        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='position'")
+        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='motion'")
     if numbers.shape != (len(active),):
         raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
     for i, number in zip(active, numbers):

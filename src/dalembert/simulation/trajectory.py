@@ -155,7 +155,7 @@ class Trajectory:
         """Joint forces by name with the redundant part least in a weighted norm (Quaternion eq. 32).
 
         ``weights``: per joint, a number or one per row (1 N and 1 N m weigh alike by default); ``drive_weight``: of all
-        position drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
+        motion drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
         """
         if self._least_norm is None:
             raise ModelError("least-norm forces need the mechanism: ask the trajectory that a run returned, not one from a file")

@@ -37,7 +37,7 @@ class Implicit:
     below this; rotations count by the size of the body.
     ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
     after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
-    position drives weigh against those of joints when the kinematic solver shares out redundant ones.
+    motion drives weigh against those of joints when the kinematic solver shares out redundant ones.
     """
 
     dt: float
@@ -84,7 +84,7 @@ class Implicit:
         if self.method == "semi_implicit":
             prepare(examples.reading)
             return SemiImplicitEngine(mechanism, self)
-        driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
+        driven = any("motion" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
         kinematic = self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings)
         prepare(examples.reading if kinematic else ahead)
         if kinematic:
