@@ -123,6 +123,19 @@ def test_steps_equal_a_run():
     assert other.time == pytest.approx(0.2)
 
 
+def test_a_body_by_name_gives_its_series():
+    run = da.Simulation(arm(), da.Variational(dt=0.01)).run(0.1)
+    for i, name in enumerate(run.bodies):
+        series = run.body(name)
+        assert series.name == name
+        if i == 0:
+            assert "velocity" not in run._values  # not before it is asked for
+        for what in ("position", "orientation", "velocity", "angular_velocity"):
+            np.testing.assert_array_equal(getattr(series, what), getattr(run, what)[:, i])
+    with pytest.raises(da.ModelError, match="no body 'nobody'; it has"):
+        run.body("nobody")
+
+
 def test_forces_of_a_hanging_chain():
     trajectory = simulation().run(0.05)
     for k in (0, 2, -1):

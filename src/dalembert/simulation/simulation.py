@@ -183,9 +183,9 @@ class Simulation:
         element = self._joint(joint)
         if element.parent is not self.mechanism.world or len(element.type.directions) != 6:
             raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
-        index, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
+        recorded, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
         values, record = [], engine.records.bodies[element.child.index]
-        for position, orientation in zip(trajectory.position[:, index], trajectory.orientation[:, index]):
+        for position, orientation in zip(recorded.position, recorded.orientation):
             record["x"], record["q"] = position, orientation
             values.append(self.coordinates(joint))
         engine.restore(before)
