@@ -72,7 +72,7 @@ def test_bad_input_is_named(make, message):
     (lambda: da.Revolute(stiffness=-1.0), "stiffness"),
     (lambda: da.Revolute(damping=np.nan), "damping"),
     (lambda: da.Revolute(stiffness=(1.0, 2.0)), "stiffness"),
-    (lambda: da.Revolute(**{"spring": 1.0}), "Revolute has no parameter 'spring': say stiffness="),
+    (lambda: da.Revolute(spring=1.0), "Revolute has no parameter 'spring': say stiffness="),  # pyright: ignore[reportCallIssue]
     (lambda: da.Revolute(drive="torque"), "drive"),
     (lambda: da.Revolute(drive="position"), r"say drive='motion' .* or servo=Servo\(...\)"),
     (lambda: da.Fixed(drive="force"), "no free direction"),
