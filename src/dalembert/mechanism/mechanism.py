@@ -1,10 +1,10 @@
-"""The mechanism: bodies, joints, springs, couplings and loads by name, with no word about how it is simulated."""
+"""The mechanism: bodies, joints, springs, couplings and wrenches by name, with no word about how it is simulated."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,7 +132,8 @@ class Mechanism(EnvironmentBuilder):
     joints: list[JointElement] = field(default_factory=list, init=False)
     couplings: list[Coupling] = field(default_factory=list, init=False)
     potentials: list[Potential] = field(default_factory=list, init=False)
-    loads: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    #: constant wrenches (6,) by body: force in N (world axes), torque in N m (body axes)
+    wrenches: dict[str, np.ndarray] = field(default_factory=dict, init=False)
     grounds: list[Ground] = field(default_factory=list, init=False)
     obstacles: list[Obstacle] = field(default_factory=list, init=False)
     terrains: list[HeightField] = field(default_factory=list, init=False)
@@ -307,7 +308,7 @@ class Mechanism(EnvironmentBuilder):
             length = float(np.linalg.norm(second - first))
         if not (np.isfinite(length) and length >= 0.0):
             raise ModelError(f"spring {name!r}: length must not be negative, got {length}")
-        return self.joint(name, PointSpring(spring=stiffness, damping=damping, rest=length), parent, child, at=at)
+        return self.joint(name, PointSpring(stiffness=stiffness, damping=damping, rest=length), parent, child, at=at)
 
     def gear(
         self,
@@ -340,13 +341,22 @@ class Mechanism(EnvironmentBuilder):
         self._names[name] = gear
         return gear
 
-    def load(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+    def wrench(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant wrench on a body: ``force`` in N at the centre of mass, world axes; ``torque`` in N m, body axes."""
-        body = self._body(body, "load")
+        body = self._body(body, "wrench")
         if body is self.world:
-            raise ModelError("a load on the world moves nothing; name a body")
+            raise ModelError("a wrench on the world moves nothing; name a body")
         wrench = np.concatenate([vector(force, 3, f"force on {body.name!r}"), vector(torque, 3, f"torque on {body.name!r}")])
-        self.loads[body.name] = self.loads.get(body.name, np.zeros(6)) + wrench
+        self.wrenches[body.name] = self.wrenches.get(body.name, np.zeros(6)) + wrench
+
+    def load(self, *_: Any, **__: Any) -> NoReturn:
+        """Says what to call instead."""
+        raise ModelError("Mechanism has no load: use wrench() for a constant force or torque on a body, dalembert.load for a model file")
+
+    @property
+    def loads(self) -> NoReturn:
+        """Says what to read instead."""
+        raise ModelError("Mechanism has no loads: the constant wrenches on bodies are in wrenches")
 
     def potential(
         self,

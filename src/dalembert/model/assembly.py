@@ -52,7 +52,7 @@ class Rows:
 def _rows(
     placement: Placement, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
 ) -> Rows:
-    """All constraint rows (without those of position drives, if asked), then the wished directions.
+    """All constraint rows (without those of motion drives, if asked), then the wished directions.
 
     Values are open amounts, or G v's right-hand side for ``rates``.
     """

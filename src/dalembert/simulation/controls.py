@@ -37,7 +37,7 @@ class InputTables:
         self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
         self.functions: dict[str, Callable[[float], ArrayLike]] = {}
-        self.driven = any("position" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
+        self.driven = any("motion" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         if self.driven:
             self.target = np.repeat(held[None], steps + 1, axis=0)
             knots = np.array([times(step) for step in range(steps + 1)])
@@ -226,7 +226,7 @@ def _read_joint(element: JointElement, numbers: np.ndarray, tables: InputTables,
     drives = element.type.drive
     active = [i for i, drive in enumerate(drives) if drive is not None]  # type: ignore[arg-type]
     if not active:
-        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='position'")
+        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='motion'")
     if numbers.shape != (len(active),):
         raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
     for i, number in zip(active, numbers):

@@ -164,15 +164,15 @@ class Simulation:
             raise
 
     def set_target(self, joint: str, target: Target) -> None:
-        """Target of a position-driven joint from now on.
+        """Target of a motion-driven joint from now on.
 
         A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
         one, or a table (times, values), which is interpolated smoothly and must cover the run.
         """
         element = self._joint(joint)
-        if "position" not in element.type.drive:  # type: ignore[operator]
-            advice = "make it with drive='position'" if element.type.freedom else "it locks every direction"
-            raise ModelError(f"joint {joint!r} is not position-driven; {advice}")
+        if "motion" not in element.type.drive:  # type: ignore[operator]
+            advice = "make it with drive='motion'" if element.type.freedom else "it locks every direction"
+            raise ModelError(f"joint {joint!r} is not motion-driven; {advice}")
         self._targets[joint] = read_target(element, target, self.time)
 
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
@@ -183,9 +183,9 @@ class Simulation:
         element = self._joint(joint)
         if element.parent is not self.mechanism.world or len(element.type.directions) != 6:
             raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
-        index, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
+        recorded, engine, before = trajectory.body(body or element.child.name), self._engine, self._engine.state()
         values, record = [], engine.records.bodies[element.child.index]
-        for position, orientation in zip(trajectory.position[:, index], trajectory.orientation[:, index]):
+        for position, orientation in zip(recorded.position, recorded.orientation):
             record["x"], record["q"] = position, orientation
             values.append(self.coordinates(joint))
         engine.restore(before)
@@ -286,7 +286,7 @@ class Simulation:
     ) -> Any:
         """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open one for it, by default where there is a display.
 
-        ``ranges``: ends of the sliders of position-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
+        ``ranges``: ends of the sliders of motion-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
         the viewer when ``block`` is false; its ``stop`` ends the page.
         """
         from dalembert.view.playground import view_simulation

@@ -142,7 +142,7 @@ class Studio:
         self.arrows = Arrows(trajectory, self.scene.size) if self.show else None
         self.axes, self.size = looking(*angles), (FINER * size[0], FINER * size[1])
         position = trajectory.position[knots]
-        self.follow = None if follow is None else trajectory.body(follow)
+        self.follow = None if follow is None else trajectory._body_index(follow)
         if self.follow is not None:
             position = position - position[:, [self.follow]]
         points = self.scene.hull_of(position, trajectory.orientation[knots])
