@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: entries, digests, waiting for each other, what is removed."""
+"""The folder of compiled kernels: entries, waiting for each other, what is removed."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dalembert.kernels import cache
-from dalembert.kernels.cache import KEPT_DAYS, Folder, remove_unused, source_digest
+from dalembert.kernels.cache import KEPT_DAYS, Folder, remove_unused
 
 
 @pytest.fixture
@@ -39,37 +39,6 @@ def test_a_cache_that_cannot_be_written_is_no_error(root, capsys):
     with folder.claim("a"):
         assert folder.load("a") is None
     assert "cannot keep compiled kernels" in capsys.readouterr().err
-
-
-@pytest.fixture
-def sources(tmp_path, monkeypatch):
-    """A package of three files that import one another in a row; a function that gives the digest of the first."""
-    package = tmp_path / "dalembert"
-    package.mkdir()
-    (package / "top.py").write_text("from dalembert.middle import (\n    f,\n)\n")
-    (package / "middle.py").write_text("from dalembert import bottom\n")
-    (package / "bottom.py").write_text("value = 1\n")
-    (package / "other.py").write_text("value = 1\n")
-    monkeypatch.setattr(cache, "_SOURCE", package)
-
-    def digest() -> str:
-        source_digest.cache_clear()
-        cache._imports.cache_clear()
-        return source_digest(package / "top.py")
-
-    yield package, digest
-    source_digest.cache_clear()
-    cache._imports.cache_clear()
-
-
-def test_digest_follows_imports(sources):
-    package, digest = sources
-    before = digest()
-    assert digest() == before
-    (package / "other.py").write_text("value = 2\n")
-    assert digest() == before
-    (package / "bottom.py").write_text("value = 2\n")
-    assert digest() != before
 
 
 def _make(root: Path, days: float, count: int) -> list[Path]:

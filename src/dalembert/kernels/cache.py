@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -19,8 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
+from dalembert.kernels.closure import source_digest
 
 fcntl: Any = None
 with suppress(ImportError):  # not on Windows: two processes may then compile the same kernel, and the later one wins
@@ -31,9 +29,6 @@ KEPT_DAYS, KEPT_FOLDERS = 30, 300
 #: longest wait for another process that compiles the same kernel, s
 PATIENCE = 300.0
 
-_SOURCE = Path(__file__).parent.parent
-_IMPORT = re.compile(r"^\s*(?:from\s+(dalembert[\w.]*)\s+import\s+\(?([\w\s,]*)|import\s+(dalembert[\w.]*))", re.MULTILINE)
-
 
 def cache_root() -> Path:
     """The folder that holds compiled kernels: ``DALEMBERT_CACHE``, or the user's cache folder."""
@@ -42,44 +37,6 @@ def cache_root() -> Path:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "dalembert"
-
-
-def _file_of(module: str) -> Path | None:
-    stem = _SOURCE.joinpath(*module.split(".")[1:])
-    for candidate in (stem.with_suffix(".py"), stem / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-@functools.cache
-def _imports(path: Path) -> tuple[Path, ...]:
-    """The dalembert files that ``path`` imports."""
-    found: set[Path] = set()
-    for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-        module = match.group(1) or match.group(3)
-        names = [n.split(" as ")[0].strip() for n in (match.group(2) or "").split(",")]
-        for name in [module, *(f"{module}.{n}" for n in names if n)]:
-            file = _file_of(name)
-            if file is not None:
-                found.add(file)
-    return tuple(sorted(found))
-
-
-@functools.cache
-def source_digest(path: Path) -> str:
-    """A digest of ``path`` and of all dalembert files it imports, transitively."""
-    seen: set[Path] = set()
-    todo = [path]
-    while todo:
-        file = todo.pop()
-        if file not in seen:
-            seen.add(file)
-            todo.extend(_imports(file))
-    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version_info[:2]}".encode())
-    for file in sorted(seen):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 class Folder:
