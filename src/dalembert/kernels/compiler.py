@@ -216,6 +216,11 @@ class Kernel(Dispatcher):
             return super().compile(sig)
 
 
+def declare(function: Callable, forceinline: bool = False, **options: Any) -> Kernel:
+    """A kernel of ``function``."""
+    return Kernel(function, targetoptions=dict(nopython=True, no_cfunc_wrapper=True, forceinline=forceinline, **options))
+
+
 def signature_of(*arguments: Any) -> tuple[types.Type, ...]:
     return tuple(typeof(argument, Purpose.argument) for argument in arguments)
 
