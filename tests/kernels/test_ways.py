@@ -95,6 +95,15 @@ def test_plain_kernels_are_kept_by_what_they_are_made_of(tmp_path, monkeypatch):
     assert str(tmp_path) not in numba.config.CACHE_DIR  # type: ignore[attr-defined]
 
 
+def test_plain_kernels_that_close_over_others_do_not_fill_the_cache():
+    def twice(inner: Any) -> Any:
+        return plain(lambda x: inner(inner(x)))
+
+    kernel = twice(plain(double))
+    assert kernel(2.0) == 8.0
+    assert kernel.stats.cache_path is None
+
+
 def test_plain_kernels_do_without_a_cache(tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("not a folder")
     monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "cache"))

@@ -16,6 +16,8 @@ def plain(function: Callable[..., Any], forceinline: bool = False, **options: An
     Numba itself compiles again when the function's own file changes, but not for a file that this one imports: its
     cache is given the folder of that closure.
     """
+    if function.__closure__:  # Numba knows such by the objects it closes over, and would never find it again
+        return numba.njit(**options)(function)
     folder = Folder(Path(function.__code__.co_filename))
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     try:
