@@ -32,6 +32,7 @@ class Inputs(NamedTuple):
     joint: np.ndarray  # (S, joints, 6) forces along the free directions
     target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
     stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+    tension: np.ndarray  # (S, couplings) tensions that are added to those of paths, N
 
 
 class Source(Protocol):

@@ -16,9 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError
 from dalembert.mechanism.mechanism import JointElement, Mechanism
+from dalembert.model.compile_forces import coupling_names
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
-from dalembert.model.records import Model
+from dalembert.model.records import CONSTRAINT, Model
 from dalembert.model.topology import loop_of
 
 CLOSED = 1e-11  # m or rad
@@ -68,9 +69,10 @@ def _rows(
             rate = at["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
-    for element, coupling, tie in zip(mechanism.couplings, model.couplings, work.couplings):
-        ends = [(coupling["body"][s], tie["G"][s]) for s in range(int(coupling["bodies"]))]
-        rows.add(element.name, gaps[element.index] if rates is None else 0.0, ends)
+    for index, (name, coupling) in enumerate(zip(coupling_names(mechanism), model.couplings)):
+        if coupling["law"] == CONSTRAINT:
+            ends = [(model.ends[e], work.ends["G"][e]) for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))]
+            rows.add(name, gaps[index] if rates is None else 0.0, ends)
     for name, wish in (wishes if rates is None else rates).items():
         element = mechanism[name]
         joint = model.joints[element.index]
@@ -204,8 +206,8 @@ def _size(values: list[float]) -> float:
 
 
 def _open_loop(mechanism: Mechanism, owner: str, gap: float, wishes: Mapping[str, np.ndarray]) -> str:
-    element = mechanism[owner]
-    loop = loop_of(mechanism, element) if element in mechanism.joints else [owner]
+    joint = next((j for j in mechanism.joints if j.name == owner), None)
+    loop = [owner] if joint is None else loop_of(mechanism, joint)
     asked = f"; asked for: {', '.join(f'{n} = {np.round(w, 6)}' for n, w in wishes.items())}" if wishes else ""
     return (
         f"the loop {' - '.join(loop)} of {mechanism.name!r} cannot be closed: {owner!r} stays open by {gap:.3g} (m or rad){asked}. "

@@ -11,14 +11,14 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
 from dalembert.formulations.engine import Engine, Inputs
-from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
+from dalembert.mechanism.forces import Path
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 
 #: coordinates to follow, a function of time that gives them, or a table (times, values)
 Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
 #: largest change of a driven angle within a step, rad
 LARGEST_TURN = 1.5
 
-DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and rad
 
 
 class InputTables:
@@ -31,13 +31,14 @@ class InputTables:
         """``held`` (joints, 6): targets at the first knot; ``times``: the times (s) of numbers of steps from there."""
         self.mechanism, self.times = mechanism, times
         self.nodes, self.one_start = engine.nodes, engine.one_start
-        self.stepwise = bool(mechanism.potentials)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
-        self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
+        self.wrench = np.zeros((steps if controlled else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
+        pulled = controlled and any(path.drive is not None for path in mechanism.paths)
+        self.tension = np.zeros((steps if pulled else 0, coupling_count(mechanism)))
         self.functions: dict[str, Callable[[float], ArrayLike]] = {}
-        self.driven = any("motion" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
+        self.driven = any(j.type.follows for j in mechanism.joints)
         if self.driven:
             self.target = np.repeat(held[None], steps + 1, axis=0)
             knots = times(np.arange(steps + 1))
@@ -82,12 +83,12 @@ class InputTables:
 
     def window(self, first: int, count: int) -> Inputs:
         """Inputs of ``count`` whole steps from step ``first``."""
-        wrench, joint, nodes = self.wrench[first : first + count], self.joint[first : first + count], self.nodes
+        (wrench, joint, tension), nodes = (table[first : first + count] for table in (self.wrench, self.joint, self.tension)), self.nodes
         if not self.driven:
-            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])))
+            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])), tension)
         staged = 1 if self.one_start or not nodes else count
         stage = np.stack([self.between(first + i, nodes) for i in range(staged)])
-        return Inputs(wrench, joint, self.target[first : first + count + 1], stage)
+        return Inputs(wrench, joint, self.target[first : first + count + 1], stage, tension)
 
     def part(self, step: int, start: float, length: float) -> Inputs:
         """Inputs of a part of a step, ``start`` and ``length`` as fractions of it."""
@@ -96,31 +97,36 @@ class InputTables:
             return whole
         target = self.between(step, [start, start + length])
         stage = self.between(step, start + length * np.array(self.nodes))[None]
-        return Inputs(whole.wrench, whole.joint, target, stage)
+        return whole._replace(target=target, stage=stage)
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
         target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
-        return Inputs(self.wrench[:steps], self.joint[:steps], target, np.zeros((0, 0, *target.shape[1:])))
+        return Inputs(self.wrench[:steps], self.joint[:steps], target, np.zeros((0, 0, *target.shape[1:])), self.tension[:steps])
 
     def at(self, step: int) -> np.ndarray:
-        """Wrenches (n, 6) and joint forces (joints, 6) of one step, one after the other."""
+        """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) of one step, one after the other."""
         wrench = self.wrench[step] if len(self.wrench) else np.zeros((len(self.mechanism.bodies), 6))
         joint = self.joint[step] if len(self.joint) else np.zeros((len(self.mechanism.joints), 6))
-        return np.concatenate([wrench.ravel(), joint.ravel()])
-
-    def add_potentials(self, step: int, position: np.ndarray, orientation: np.ndarray) -> None:
-        """Add the wrenches of the user potentials at a pose to one step's inputs."""
-        for potential in self.mechanism.potentials:
-            index = potential.body.index
-            self.wrench[step, index] += potential_wrench(potential, position[index].copy(), orientation[index].copy())
+        tension = self.tension[step] if len(self.tension) else np.zeros(coupling_count(self.mechanism))
+        return np.concatenate([wrench.ravel(), joint.ravel(), tension])
 
 
 def one_knot(mechanism: Mechanism, inputs: np.ndarray, target: np.ndarray) -> Inputs:
     """Inputs for reading a knot, from what ``InputTables.at`` gave and targets (joints, 6) there."""
-    split = 6 * len(mechanism.bodies)
-    wrench, joint = inputs[:split].reshape(1, -1, 6), inputs[split:].reshape(1, -1, 6)
-    return Inputs(wrench, joint, target[None], np.zeros((0, 0, *target.shape)))
+    bodies, joints = 6 * len(mechanism.bodies), 6 * len(mechanism.joints)
+    wrench, joint, tension = np.split(inputs, [bodies, bodies + joints])
+    return Inputs(wrench.reshape(1, -1, 6), joint.reshape(1, -1, 6), target[None], np.zeros((0, 0, *target.shape)), tension[None])
+
+
+def input_count(mechanism: Mechanism) -> int:
+    """How many numbers ``InputTables.at`` gives."""
+    return 6 * (len(mechanism.bodies) + len(mechanism.joints)) + coupling_count(mechanism)
+
+
+def coupling_count(mechanism: Mechanism) -> int:
+    """Gears, rows of constraints and paths together; the paths come last."""
+    return len(mechanism.couplings) + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
 
 
 class Table:
@@ -178,24 +184,6 @@ def target_coordinates(element: JointElement, value: Any, time: float) -> np.nda
     return numbers
 
 
-def potential_wrench(potential: Potential, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
-    """Force (world) and torque (body axes): the negative gradient of a user potential."""
-    if potential.wrench is not None:
-        wrench = np.asarray(potential.wrench(position, orientation), dtype=float)
-    else:
-        wrench = np.zeros(6)
-        turn = Rotation.from_quat(orientation, scalar_first=True)
-        for c in range(3):
-            step = DIFFERENCE * np.eye(3)[c]
-            wrench[c] = potential.energy(position - step, orientation) - potential.energy(position + step, orientation)
-            back, forth = ((turn * Rotation.from_rotvec(s * step)).as_quat(scalar_first=True) for s in (-1.0, 1.0))
-            wrench[3 + c] = potential.energy(position, back) - potential.energy(position, forth)
-        wrench /= 2.0 * DIFFERENCE
-    if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
-        raise ModelError(f"potential {potential.name!r} of body {potential.body.name!r} gave {wrench}, not six finite numbers")
-    return wrench
-
-
 def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, tables: InputTables, step: int) -> None:
     """Check what a controller returned and write it into one step of the tables."""
     if answer is None:
@@ -218,15 +206,19 @@ def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, t
             tables.wrench[step, element.index] += numbers
         elif isinstance(element, JointElement):
             _read_joint(element, numbers, tables, step)
+        elif isinstance(element, Path) and element.drive is not None:
+            if numbers.shape != (1,):
+                raise ControlError(f"{element!r} takes one number, a tension (N), got shape {numbers.shape}")
+            tables.tension[step, element.index - len(mechanism.paths)] = numbers[0]
         else:
             raise ControlError(f"the controller returned an input for {element!r}, which takes none")
 
 
 def _read_joint(element: JointElement, numbers: np.ndarray, tables: InputTables, step: int) -> None:
     drives = element.type.drive
-    active = [i for i, drive in enumerate(drives) if drive is not None]  # type: ignore[arg-type]
+    active = [i for i, (drive, servo) in enumerate(zip(drives, element.type.servo)) if not (drive is None and servo is None)]  # type: ignore[arg-type]
     if not active:
-        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='motion'")
+        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force', drive='motion' or a servo")
     if numbers.shape != (len(active),):
         raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
     for i, number in zip(active, numbers):

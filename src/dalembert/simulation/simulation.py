@@ -16,7 +16,7 @@ from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import InputTables, Target, one_knot, read_control, read_target
+from dalembert.simulation.controls import InputTables, Target, input_count, one_knot, read_control, read_target
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
@@ -57,7 +57,7 @@ class Simulation:
 
     def _begin(self, start: Start, clock: tuple[float, int, float]) -> None:
         """Start from a pose with velocities."""
-        inputs = np.zeros(6 * (len(self._mechanism.bodies) + len(self._mechanism.joints)))
+        inputs = np.zeros(input_count(self._mechanism))
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
         self._knot = None
@@ -207,15 +207,15 @@ class Simulation:
             raise
 
     def set_target(self, joint: str, target: Target) -> None:
-        """Target of a motion-driven joint from now on.
+        """Target of a motion-driven joint, or of a servo, from now on.
 
         A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
         one, or a table (times, values), which is interpolated smoothly and must cover the run.
         """
         element = self._joint(joint)
-        if "motion" not in element.type.drive:  # type: ignore[operator]
-            advice = "make it with drive='motion'" if element.type.freedom else "it locks every direction"
-            raise ModelError(f"joint {joint!r} is not motion-driven; {advice}")
+        if not element.type.follows:
+            advice = "make it with drive='motion' or a servo" if element.type.freedom else "it locks every direction"
+            raise ModelError(f"joint {joint!r} is not motion-driven and has no servo; {advice}")
         self._targets[joint] = read_target(element, target, self.time)
         self._single = None
 
@@ -272,8 +272,6 @@ class Simulation:
         tables = single.tables(self._targets, self._engine, state, dt, control is not None)
         if control is not None:
             read_control(control, self._mechanism, tables, 0)
-        if tables.stepwise:
-            tables.add_potentials(0, *self._engine.pose(state.numbers))
         self._moved, self._knot = True, None
         if self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
             raise self._engine.failure(self.time, dt)
@@ -300,7 +298,7 @@ class Simulation:
         tables = InputTables(mechanism, engine, self._targets, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         engine.record(numbers, recording, 0)
-        done, size = 0, 1 if control is not None or tables.stepwise else steps
+        done, size = 0, 1 if control is not None else steps
         chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
         try:
@@ -308,8 +306,6 @@ class Simulation:
                 count = min(chunk, steps - done)
                 if control is not None:
                     read_control(control(self), mechanism, tables, done)
-                if tables.stepwise:
-                    tables.add_potentials(done, *engine.pose(numbers))
                 tick = clock.perf_counter()
                 self._moved, self._knot = True, None
                 solved = engine.advance(numbers, recording, tables, done, count, dt)
@@ -352,5 +348,6 @@ class _Single:
             held = engine.targets(state.numbers)
             found = InputTables(self.mechanism, engine, targets, held, 1, _times(state, dt), controlled)
             self._tables[controlled] = found
-        found.wrench[:], found.joint[:] = 0.0, 0.0
+        for table in (found.wrench, found.joint, found.tension):
+            table[:] = 0.0
         return found
