@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 from pairs import tangent
 from published import problem
 
@@ -124,7 +123,7 @@ def path(mechanism: da.Mechanism) -> Found:
     return Found(wrench, turning(model, work, mu) + np.outer(g, by_pose), D * np.outer(g, g), energy)
 
 
-def close(found: ArrayLike, expected: ArrayLike, tolerance: float = TOLERANCE) -> None:
+def close(found: Any, expected: Any, tolerance: float = TOLERANCE) -> None:
     """Equal within a share of the largest number."""
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(float(np.abs(expected).max()), 1.0))
 

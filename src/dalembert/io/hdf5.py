@@ -6,6 +6,7 @@ its format and the version that wrote it in the root's attributes. Numbers are f
 """
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,9 @@ def _read_model(file: Any) -> Any:
     try:
         return loads(file["model"][()].tobytes(), ".json", "its model") if "model" in file else None
     except MissingExtraError:
+        return None
+    except ModelError as error:  # of another version: the series do not depend on it
+        warnings.warn(f"{file.filename} is read without the mechanism that ran: {error}", RuntimeWarning, stacklevel=4)
         return None
 
 
