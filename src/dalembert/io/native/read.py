@@ -13,6 +13,7 @@ from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgs
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model
 from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
@@ -21,7 +22,7 @@ from dalembert.mechanism.visuals import Mesh, Visual
 
 def read_native(path: Path, options: Options) -> Mechanism:
     """The mechanism of a .toml or .json file."""
-    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "keyframe", "position", "orientation")
+    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "actuators", "keyframe", "position", "orientation")
     return loads(read_model(path), path.suffix.lower(), str(path), options)
 
 
@@ -71,8 +72,8 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         mechanism.start(name, entry["value"], rate=entry["rate"], linear=entry["linear"], angular=entry["angular"])
     for entry in data["actuators"]:
         for joint in entry["arms"]:
-            if not isinstance(mechanism[joint], JointElement):
-                raise ModelError(f"actuator {entry['name']!r} needs joints, got {joint!r}")
+            if not isinstance(mechanism[joint], JointElement | LinePath):
+                raise ModelError(f"actuator {entry['name']!r} needs joints or paths, got {joint!r}")
         tuples: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
         mechanism.actuators[entry["name"]] = Actuator(**tuples)
     if options.contacts:

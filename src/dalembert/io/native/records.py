@@ -66,7 +66,8 @@ def file_record() -> Any:
         ("linear", Vector | None, None), ("angular", Vector | None, None))
     actuator = struct(
         "Actuator", ("name", str), ("arms", dict[str, float]), ("gain", float, 1.0), ("bias", Vector, nothing),
-        ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0))
+        ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0),
+        ("servo", bool, False))
     ground = struct("Ground", *environment, ("normal", Vector), ("offset", float, 0.0))
     obstacle = struct("Obstacle", *environment, ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright))
     terrain = struct("Terrain", *environment, ("heights", Matrix), ("origin", Vector), ("spacing", Vector))
