@@ -85,6 +85,11 @@ class Engine(Protocol):
         """Whether only the first step of a run has such stages."""
         ...
 
+    @property
+    def input_node(self) -> float:
+        """Fraction of a step at which forces that are functions of time are taken."""
+        ...
+
     def start(self, start: Start) -> np.ndarray:
         """The state that begins at a pose, as one flat array."""
         ...

@@ -24,12 +24,13 @@ class MaximalEngine:
 
     ``exact``: recorded momenta are those at the knots; otherwise they are left limits, and knot velocities follow by
     projection. ``nodes``: fractions of a step at which its inner stages aim at targets; ``one_start``: only the first step
-    of a run has such stages.
+    of a run has such stages. ``input_node``: the fraction of a step at which forces that are functions of time are taken.
     """
 
     exact: ClassVar[bool] = False
     nodes: tuple[float, ...] = ()
     one_start: bool = False
+    input_node: float = 0.0
     options: Any
     #: a NamedTuple of the state's records, and their types
     state_type: ClassVar[Any]
