@@ -41,8 +41,9 @@ class PointMass:
     targets = coordinates
 
     def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
-        energy = self.mass * (0.5 * numbers[3:] @ numbers[3:] - GRAVITY @ numbers[:3])
-        return Knot(np.concatenate([numbers[3:], np.zeros(3)])[None], np.zeros((0, 6)), float(energy))
+        kinetic = 0.5 * self.mass * float(numbers[3:] @ numbers[3:])
+        energy = kinetic - self.mass * float(GRAVITY @ numbers[:3])
+        return Knot(np.concatenate([numbers[3:], np.zeros(3)])[None], np.zeros((0, 6)), energy, kinetic)
 
     def new_recording(self, knots: int) -> Recording:
         return Recording(knots)
