@@ -129,19 +129,15 @@ class MaximalEngine:
     def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
         """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
         bodies, joints, couplings = self.sizes
-        placement = self.placement(numbers)
+        state, work = self.view(numbers), self.reading.work
+        work.joints["coordinate"], work.joints["target"] = state.joints["coordinate"], state.joints["target"]
         recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints, couplings)
         self.record(numbers, recording, 0)
         prescribed = np.zeros((2, 1, joints, 6))
-        motion_series(self.model, placement.work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
-        velocity, rate = motion.velocity[0, :-1].copy(), motion.rate[0]
+        motion_series(self.model, work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
+        velocity, rate = motion.velocity[0, :-1], motion.rate[0]
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
-        return Knot(velocity, rate, kinetic + self.potential_energy(numbers), kinetic)
-
-    def potential_energy(self, numbers: np.ndarray) -> float:
-        """Energy of gravity, springs and user potentials at the knot, in J."""
-        placement = self.placement(numbers)
-        return float(potential_energy(self.model, placement.work))
+        return Knot(velocity, rate, kinetic + float(potential_energy(self.model, work)), kinetic)
 
     # ---- running
 
