@@ -80,12 +80,26 @@ def first_guess(model, work):
 
 
 @inline
-def mean_velocity(body, fixed, dt):
-    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+def momentum_after(body, fixed, dt):
+    """Angular momentum (body frame) of the iterate just after the knot; needs ``s``."""
     w = load3(body.w)
     Jw = mat_vec(load9(fixed.inertia), w)
-    s = sqrt(4.0 / (dt * dt) - dot3(w, w))
-    after = scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw)))
+    return scale3(0.5 * dt, add3(scale3(body.s, Jw), cross3(w, Jw)))
+
+
+@inline
+def body_size(body, fixed):
+    """A body's residual in m/s."""
+    r = body.r
+    linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
+    angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
+    return linear + angular if not isfinite(linear + angular) else max(linear, angular)
+
+
+@inline
+def mean_velocity(body, fixed, dt):
+    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+    after = momentum_after(body, fixed, dt)
     linear = scale3(0.5, add3(scale3(1.0 / fixed.mass, load3(body.p)), load3(body.v)))
     angular = scale3(0.5, mat_vec(load9(fixed.inertia_inverse), add3(load3(body.l), after)))
     return linear, angular
@@ -186,13 +200,10 @@ def residual(interval):
         for slot in range(coupling.bodies):
             subtract_impulse(bodies[coupling.body[slot]].r, tie.G[slot], tie.mu)
     for i in range(world):
-        body, fixed = bodies[i], model.bodies[i]
-        r = body.r
-        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
-        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
-        if not isfinite(linear + angular):
+        own = body_size(bodies[i], model.bodies[i])
+        if not isfinite(own):
             return 0.0, False
-        size = max(size, max(linear, angular))
+        size = max(size, own)
     return size, True
 
 

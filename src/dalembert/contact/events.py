@@ -1,15 +1,15 @@
-"""Which contacts and limits take part in a step, what bounces, and what went too far.
+"""Which contacts and limits take part in a step, what bounces, what was an impact, and what went too far.
 
-What is far apart sleeps: its node is an identity, and the step is solved again with it if the solution would have closed it.
+What is far apart sleeps: its node is an identity, and the step is solved again with it if the solution would have closed
+it. Velocities just before the knot are those of the work's momenta ``p`` and ``l``; the end pose is in ``xn`` and ``Rn``.
 """
 from __future__ import annotations
 
 from math import sqrt
 
 from dalembert.contact.geometry import at_end, at_knot
+from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
-from dalembert.formulations.contact.equations import limit_at_end, limit_at_knot
-from dalembert.formulations.variational.equations import flow, residual
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3, sub3
 
@@ -19,22 +19,38 @@ FLAT = 2e-3
 TOUCH = 1e-8
 
 
-@kernel
-def end_pose(records, dt, h):
-    """Pose that the iterate leads to; False when it leads nowhere."""
-    _, fine = residual(records, dt, h)
-    return fine
+@inline
+def velocity_before(model, work, i):
+    """Linear (world) and angular (body) velocity of the momenta just before the knot."""
+    body, fixed = work.bodies[i], model.bodies[i]
+    return scale3(1.0 / fixed.mass, load3(body.p)), mat_vec(load9(fixed.inertia_inverse), load3(body.l))
 
 
 @kernel
-def approach(row_a, row_b, a, b):
-    """Rate along a row just before the knot, from the left limits of the momenta; the world does not move."""
+def approach(model, work, a, b, row_a, row_b):
+    """Rate along a row just before the knot; the world does not move."""
+    world = work.bodies.shape[0] - 1
     rate = 0.0
-    if a.mass > 0.0:
-        rate += flow(row_a, scale3(1.0 / a.mass, load3(a.p)), mat_vec(load9(a.inertia_inverse), load3(a.l)))
-    if b.mass > 0.0:
-        rate += flow(row_b, scale3(1.0 / b.mass, load3(b.p)), mat_vec(load9(b.inertia_inverse), load3(b.l)))
+    if a != world:
+        linear, angular = velocity_before(model, work, a)
+        rate += flow(row_a, linear, angular)
+    if b != world:
+        linear, angular = velocity_before(model, work, b)
+        rate += flow(row_b, linear, angular)
     return rate
+
+
+@inline
+def limit_approach(model, work, limit, side):
+    """Rate at which an end of a limit opens just before the knot."""
+    rate = approach(model, work, limit.a, limit.b, limit.Ga, limit.Gb)
+    return rate if side == 0 else -rate
+
+
+@inline
+def end_gap(limit, side, c):
+    """How far a coordinate is from one end of a limit."""
+    return c - limit.end[0] if side == 0 else limit.end[1] - c
 
 
 @inline
@@ -48,12 +64,12 @@ def lies_flat(contact, bodies):
 
 
 @kernel
-def prepare(records, scene, dt, h, speed, scratch):
-    """Rows at the knot; wake what is near or comes near with the first guess of the velocities."""
-    bodies, joints = records.bodies, records.joints
-    contacts = scene.contacts
-    end_pose(records, dt, h)
+def prepare(model, work, scene, dt, h, speed):
+    """Rows at the knot; wake what is near or comes near with the first guess, whose end pose is in place. Returns how many."""
+    bodies = work.bodies
+    count = 0
     near = 2.0 * speed * dt + 1e-9
+    contacts = scene.contacts
     for i in range(contacts.shape[0]):
         contact = contacts[i]
         contact.awake = 0
@@ -68,41 +84,35 @@ def prepare(records, scene, dt, h, speed, scratch):
         at_end(contact, scene, bodies)
         if contact.gap < near or contact.gap0 < near:
             contact.awake = 1
-        else:
-            contact.gamma = 0.0
-            contact.gamma1 = 0.0
-            contact.beta[0] = 0.0
-            contact.beta[1] = 0.0
-            contact.beta1[0] = 0.0
-            contact.beta1[1] = 0.0
+            count += 1
     limits = scene.limits
     for i in range(limits.shape[0]):
         limit = limits[i]
-        limit_at_knot(limit, joints[limit.joint], bodies, scratch)
-        limit_at_end(limit, joints[limit.joint], bodies, scratch)
+        joint, at = model.joints[limit.joint], work.joints[limit.joint]
+        limit_at_knot(limit, joint, at, bodies, scene.scratch)
+        limit_at_end(limit, joint, at, bodies, scene.scratch)
         limit.cap = h * limit.friction
+        if limit.cap > 0.0:
+            count += 1
         for side in range(2):
             limit.awake[side] = 0
             limit.bounced[side] = 0
             limit.bound[side] = 0.0
-            gap0 = limit.c0 - limit.end[0] if side == 0 else limit.end[1] - limit.c0
-            gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
-            if gap < 4.0 * near or gap0 < 4.0 * near:
+            if end_gap(limit, side, limit.c) < 4.0 * near or end_gap(limit, side, limit.c0) < 4.0 * near:
                 limit.awake[side] = 1
-            else:
-                limit.gamma[side] = 0.0
-                limit.gamma1[side] = 0.0
+                count += 1
+    return count
 
 
 @kernel
-def wake(records, scene, dt):
+def wake(work, scene):
     """Wake what the solution would have closed; returns how many."""
     count = 0
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         contact = contacts[i]
         if contact.used == 1 and contact.awake == 0:
-            at_end(contact, scene, records.bodies)
+            at_end(contact, scene, work.bodies)
             if contact.gap < 0.0:
                 contact.awake = 1
                 count += 1
@@ -110,24 +120,22 @@ def wake(records, scene, dt):
     for i in range(limits.shape[0]):
         limit = limits[i]
         for side in range(2):
-            gap = limit.c - limit.end[0] if side == 0 else limit.end[1] - limit.c
-            if limit.awake[side] == 0 and gap < 0.0:
+            if limit.awake[side] == 0 and end_gap(limit, side, limit.c) < 0.0:
                 limit.awake[side] = 1
                 count += 1
     return count
 
 
 @kernel
-def bounce(records, scene, dt, resting):
+def bounce(model, work, scene, dt, resting):
     """Newton's law for what closed in this step faster than ``resting`` (m/s): ask for -e times the approach velocity."""
-    bodies = records.bodies
     count = 0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake == 0 or contact.bounced != 0 or contact.restitution == 0.0:
             continue
         if contact.gamma > TOUCH * contact.weight:
-            rate = approach(contact.Ga[0], contact.Gb[0], bodies[contact.a], bodies[contact.b])
+            rate = approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0])
             if rate < -resting:
                 contact.bounced = 1
                 contact.bound = contact.gap0 / dt - contact.restitution * rate
@@ -138,22 +146,24 @@ def bounce(records, scene, dt, resting):
             if limit.awake[side] == 0 or limit.bounced[side] != 0 or limit.restitution == 0.0:
                 continue
             if limit.gamma[side] > TOUCH * limit.weight:
-                rate = approach(limit.Ga, limit.Gb, bodies[limit.a], bodies[limit.b])
-                gap0 = limit.c0 - limit.end[0]
-                if side == 1:
-                    rate = -rate
-                    gap0 = limit.end[1] - limit.c0
+                rate = limit_approach(model, work, limit, side)
                 if rate < -resting:
                     limit.bounced[side] = 1
-                    limit.bound[side] = gap0 / dt - limit.restitution * rate
+                    limit.bound[side] = end_gap(limit, side, limit.c0) / dt - limit.restitution * rate
                     count += 1
     return count
 
 
+@inline
+def is_impact(model, work, contact, resting):
+    """True when a contact closed faster than ``resting`` (m/s) before the knot: its impulse is a blow, not a force that lasts."""
+    return approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -resting
+
+
 @kernel
-def tunnels(records, scene):
+def tunnels(work, scene):
     """True when a body went so far past a feature of another within the step that the feature no longer stands for it."""
-    bodies = records.bodies
+    bodies = work.bodies
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.used != 1 or contact.reach <= 0.0:
@@ -171,45 +181,29 @@ def tunnels(records, scene):
 
 
 @kernel
-def remember(scene):
-    """Keep the impulses to start the next step from."""
-    for i in range(scene.contacts.shape[0]):
-        contact = scene.contacts[i]
-        if contact.awake != 0:
-            contact.gamma1 = contact.gamma
-            contact.beta1[0] = contact.beta[0]
-            contact.beta1[1] = contact.beta[1]
-    for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        for side in range(2):
-            limit.gamma1[side] = limit.gamma[side] if limit.awake[side] != 0 else 0.0
-        limit.beta1 = limit.beta
+def strays(model, work, places, sizes, ahead, solved):
+    """True when a body left the room for which the list of what is near was made, or (``ahead`` s) is about to leave it.
 
-
-@kernel
-def strays(bodies, places, ahead, solved):
-    """True when a body left the room for which the list of near pairs was made, or (``ahead`` s) is about to leave it.
-
-    ``places`` (n, 9): the pose at which the list was made, how far the body may go from there (m) and its size (m).
-    With ``solved`` the pose in question is the end of the step just solved.
+    ``places``: records whose ``place`` (8,) holds the pose at which the list was made and how far the body may go from
+    there (m); ``sizes`` (n,) of the bodies (m). With ``solved`` the pose in question is the end of the step just solved.
     """
-    for i in range(bodies.shape[0] - 1):
-        body = bodies[i]
-        place = places[i]
+    for i in range(work.bodies.shape[0] - 1):
+        body = work.bodies[i]
+        place = places[i].place
         room = place[7]
         if room == 0.0:
             continue
         moved = 0.0
-        speed = 0.0
         turn = 0.0
         for c in range(3):
             d = (body.xn[c] if solved else body.x[c]) - place[c]
             moved += d * d
-            speed += body.v1[c] * body.v1[c]
         for c in range(4):
             turn += (body.qn[c] if solved else body.q[c]) * place[3 + c]
-        way = sqrt(moved) + place[8] * 3.2 * sqrt(max(0.0, 1.0 - turn * turn))
-        way += ahead * (sqrt(speed) + place[8] * sqrt(dot3(load3(body.w1), load3(body.w1))))
+        way = sqrt(moved) + sizes[i] * 3.2 * sqrt(max(0.0, 1.0 - turn * turn))
+        if ahead > 0.0:
+            linear, angular = velocity_before(model, work, i)
+            way += ahead * (sqrt(dot3(linear, linear)) + sizes[i] * sqrt(dot3(angular, angular)))
         if way > room:
             return True
     return False
