@@ -87,7 +87,7 @@ def quadruped_model(dt: float) -> str:
             foot = feet[b.name]
             text += f'<geom type="sphere" pos="{_text(foot.point)}" size="{foot.radius}" friction="{ground.friction} 0 0" mass="0"/>'
         for j in below.get(b.name, []):
-            hinge = f'<joint name="{j.name}" axis="{_text(j.type.basis[:, 0])}" pos="{_text(j.point_child)}" stiffness="{j.type.spring[0]}" damping="{j.type.damping[0]}"/>'
+            hinge = f'<joint name="{j.name}" axis="{_text(j.type.basis[:, 0])}" pos="{_text(j.point_child)}" stiffness="{j.type.stiffness[0]}" damping="{j.type.damping[0]}"/>'
             text += body(j.child, b.position, hinge)
         return text + "</body>"
 

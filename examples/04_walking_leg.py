@@ -47,7 +47,7 @@ for name, points in BODIES.items():
     rods = [(da.Rod(length=l, radius=0.01, mass=l, axis=tuple(b - a)), (a + b) / 2) for l, (a, b) in zip(lengths, sides)]
     shape = da.Composite(parts=rods)
     leg.body(name, shape, position=shape.center_of_mass)
-leg.joint("motor", da.Revolute(axis="x", drive="position"), leg.world, "crank arm", at=AT["crank"])
+leg.joint("motor", da.Revolute(axis="x", drive="motion"), leg.world, "crank arm", at=AT["crank"])
 for parent, child, point in HINGES:
     leg.joint(f"{parent} - {child}", da.Revolute(axis="x"), parent, child, at=AT[point])
 

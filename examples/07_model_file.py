@@ -50,7 +50,7 @@ run.snapshot("out/gripper.png", time=0.5, azimuth=-80, elevation=15)
 tips = [run.point(f"{side} finger", (0, 0, 0.05)) for side in ("left", "right")]
 opening = tips[0][:, 0] - tips[1][:, 0]
 mirror = np.abs(tips[0][:, 0] + tips[1][:, 0]).max()
-tilt = np.abs(run.orientation[:, run.body("left finger"), 2]).max()
+tilt = np.abs(run.body("left finger").orientation[:, 2]).max()
 print(f"the fingers are {1000 * opening.min():.1f} to {1000 * opening.max():.1f} mm apart, mirrored to {mirror:.1e} m, upright to {tilt:.1e}")
 print(f"largest constraint violation {run.constraint_violation().max():.1e} m or rad")
 if not (mirror < 1e-8 and tilt < 1e-8 and run.constraint_violation().max() < 1e-9 and opening.min() < opening.max() - 0.03):

@@ -1,6 +1,6 @@
 """A character's legs with eight drives for six freedoms: who pushes how much, and is it enough to dance?
 
-The legs follow a dance with position drives that agree. Their redundant torques are shared out twice: with all forces alike,
+The legs follow a dance with motion drives that agree. Their redundant torques are shared out twice: with all forces alike,
 and so that the motors are spared. Both sets of torques are then played back on force drives, with a small PD correction,
 at the same step and at half of it. Last, steps of a tenth of a second. After figures 10 and 11 of Maloisel et al. (2025).
 Draws out/overactuated.png, and writes out/overactuated.html, a page that shows the dance.

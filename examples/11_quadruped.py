@@ -14,7 +14,7 @@ GAIT = da.zoo.Gait(b=0.2, a1=0.25, d1=0.8, a2=-0.3, d2=-1.5)
 robot = da.zoo.quadruped(gait=GAIT)
 run = da.Simulation(robot, da.Variational(dt=0.005)).run(4.0, control=da.zoo.leg_controller(GAIT))
 
-way, contacts = run.position[:, run.body("trunk"), 0], run.contacts()
+way, contacts = run.body("trunk").position[:, 0], run.contacts()
 steady = run.time > 1.0  # the gait has settled by then
 weight = 9.81 * robot.mass
 carried = contacts.total_force()[steady, 2].mean()

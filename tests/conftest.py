@@ -20,10 +20,10 @@ def geared_pendulum() -> da.Mechanism:
     second = mechanism.body("second wheel", da.Cylinder(radius=0.2, length=0.02, mass=1.0, axis="x"))
     rod = mechanism.body("rod", da.Rod(length=0.5, radius=0.01, mass=0.3), position=(0, 0, -0.45))
     bob = mechanism.body("bob", da.Sphere(radius=0.05, mass=0.4), position=(0, 0, -0.7))
-    mechanism.joint("motor", da.Revolute(axis="x", drive="position"), mechanism.world, first, at=(0, -0.3, 0))
+    mechanism.joint("motor", da.Revolute(axis="x", drive="motion"), mechanism.world, first, at=(0, -0.3, 0))
     mechanism.joint("axle", da.Revolute(axis="x", damping=0.01), mechanism.world, second)
     mechanism.joint("ball", da.Spherical(), second, rod, at=(0, 0, -0.2))
-    mechanism.joint("slide", da.Prismatic(axis="z", spring=80.0, damping=0.2), rod, bob, at=(0, 0, -0.7))
+    mechanism.joint("slide", da.Prismatic(axis="z", stiffness=80.0, damping=0.2), rod, bob, at=(0, 0, -0.7))
     mechanism.spring("tie", mechanism.world, bob, at=((0.5, 0, -0.7), (0, 0, -0.7)), stiffness=5.0)
     mechanism.gear("gear", "motor", "axle", ratio=-2.0)
     return mechanism

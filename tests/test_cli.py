@@ -244,7 +244,7 @@ def test_sliders_instead_of_forces():
     mechanism.joint("axle", da.Revolute(axis="x", drive="force"), link, wheel, at=(0, 0, -1))
     mechanism.gear("gear", "axle", "shoulder", ratio=3.0)
     assert hold(mechanism) == {"shoulder": (-1.0, 2.0)}
-    assert mechanism["shoulder"].type.drive == ("position",)
+    assert mechanism["shoulder"].type.drive == ("motion",)
     assert mechanism["axle"].type.drive == ("force",)
     simulation = da.Simulation(mechanism, da.Variational(dt=0.01))
     for k in range(20):

@@ -7,7 +7,7 @@ def two_motors() -> da.Mechanism:
     mechanism = da.Mechanism("two motors")
     for name, x in (("left", 0.0), ("right", 1.0)):
         mechanism.body(name, da.Rod(length=0.5, mass=1.0, radius=0.02, axis="z"), position=(x, 0, 0.25))
-        mechanism.joint(f"{name} motor", da.Revolute(axis="y", drive="position"), mechanism.world, name, at=(x, 0, 0))
+        mechanism.joint(f"{name} motor", da.Revolute(axis="y", drive="motion"), mechanism.world, name, at=(x, 0, 0))
     mechanism.body("bar", da.Rod(length=1.0, mass=1.0, radius=0.02, axis="x"), position=(0.5, 0, 0.5))
     for name, x in (("left", 0.0), ("right", 1.0)):
         mechanism.joint(f"{name} pin", da.Revolute(axis="y"), name, "bar", at=(x, 0, 0.5))

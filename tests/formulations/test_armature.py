@@ -24,7 +24,7 @@ def arm() -> da.Mechanism:
     tip = mechanism.body("tip", da.Box(size=(0.2, 0.2, 0.4), mass=0.3), position=(0.1, 0, -1.8))
     mechanism.joint("a", da.Revolute(axis="x", armature=0.3), mechanism.world, upper)
     mechanism.joint("b", da.Revolute(axis="y", armature=0.2, damping=0.1), upper, lower, at=(0, 0, -1))
-    mechanism.joint("c", da.Prismatic(axis="z", spring=50.0, armature=0.5), lower, tip, at=(0.1, 0, -1.8))
+    mechanism.joint("c", da.Prismatic(axis="z", stiffness=50.0, armature=0.5), lower, tip, at=(0.1, 0, -1.8))
     return mechanism
 
 
@@ -116,11 +116,11 @@ def test_the_implicit_methods_agree_at_their_orders(method, order):
 
 
 @pytest.mark.parametrize("formulation", [da.Variational(dt=0.002), da.Implicit(dt=0.002), da.Implicit(dt=0.002, solver="general")])
-def test_a_position_drive_turns_its_rotor_too(formulation):
+def test_a_motion_drive_turns_its_rotor_too(formulation):
     """tau = (J + a) phi'' for a wheel on a driven axle."""
     mechanism = da.Mechanism("wheel", gravity=(0, 0, 0))
     mechanism.body("wheel", da.Cylinder(radius=0.5, length=0.1, mass=8.0))
-    mechanism.joint("axle", da.Revolute(axis="z", drive="position", armature=0.7), mechanism.world, "wheel")
+    mechanism.joint("axle", da.Revolute(axis="z", drive="motion", armature=0.7), mechanism.world, "wheel")
     sim = da.Simulation(mechanism, formulation)
     sim.set_target("axle", lambda t: 0.5 * t**3)
     trajectory = sim.run(0.5)

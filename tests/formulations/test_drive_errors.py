@@ -35,7 +35,7 @@ def with_a_third_motor() -> da.Mechanism:
     """Two motors on one parallelogram, and one that has nothing to do with them."""
     mechanism = two_motors()
     mechanism.body("fan", da.Rod(length=0.3, mass=0.5, radius=0.01, axis="x"), position=(3, 0, 0))
-    mechanism.joint("fan motor", da.Revolute(axis="z", drive="position"), mechanism.world, "fan", at=(3, 0, 0))
+    mechanism.joint("fan motor", da.Revolute(axis="z", drive="motion"), mechanism.world, "fan", at=(3, 0, 0))
     return mechanism
 
 
@@ -106,9 +106,9 @@ def test_a_table_that_does_not_cover_the_run(solver):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: da.Fixed(drive="position"), "no free direction"),
-    (lambda: da.Revolute(drive=(None, "position")), "drive needs 1 entries.*locked"),
-    (lambda: da.Cylindrical(drive=("position",)), "drive needs 2 entries"),
+    (lambda: da.Fixed(drive="motion"), "no free direction"),
+    (lambda: da.Revolute(drive=(None, "motion")), "drive needs 1 entries.*locked"),
+    (lambda: da.Cylindrical(drive=("motion",)), "drive needs 2 entries"),
 ])
 def test_a_drive_on_a_locked_direction(make, message):
     with pytest.raises(da.ModelError, match=message):
@@ -118,9 +118,9 @@ def test_a_drive_on_a_locked_direction(make, message):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_target_for_a_locked_direction(solver):
     sim = driven(zoo.walker_legs(), {}, solver)
-    with pytest.raises(da.ModelError, match="'left foot cover mount' is not position-driven; it locks every direction"):
+    with pytest.raises(da.ModelError, match="'left foot cover mount' is not motion-driven; it locks every direction"):
         sim.set_target("left foot cover mount", 0.1)
-    with pytest.raises(da.ModelError, match="'left knee' is not position-driven; make it"):
+    with pytest.raises(da.ModelError, match="'left knee' is not motion-driven; make it"):
         sim.set_target("left knee", 0.1)
     with pytest.raises(da.ModelError, match=r"target of joint 'left knee drive'.*must be 1 finite"):
         sim.set_target("left knee drive", (0.1, 0.2, 0.3))

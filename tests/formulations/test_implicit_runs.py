@@ -53,7 +53,7 @@ def driven_slider() -> da.Mechanism:
     mechanism = da.Mechanism("driven slider")
     mechanism.body("crank", da.Rod(length=0.3, mass=1.0, radius=0.02, axis="x"), position=(0.15, 0, 0))
     mechanism.body("rod", da.Rod(length=0.5, mass=1.0, radius=0.02, axis="x"), position=(0.55, 0, 0))
-    mechanism.joint("motor", da.Revolute(axis="y", drive="position"), mechanism.world, "crank")
+    mechanism.joint("motor", da.Revolute(axis="y", drive="motion"), mechanism.world, "crank")
     mechanism.joint("pin", da.Revolute(axis="y"), "crank", "rod", at=(0.3, 0, 0))
     mechanism.joint("slide", da.PinInSlot(slot="x", axis="y"), mechanism.world, "rod", at=(0.8, 0, 0))
     return mechanism
@@ -139,7 +139,7 @@ def test_a_table_on_four_legs():
 def test_targets_from_tables_and_quaternions():
     mechanism = da.Mechanism("head", gravity=(0, 0, 0))
     mechanism.body("head", da.Ellipsoid(semi_axes=(0.1, 0.12, 0.15), mass=3.0))
-    mechanism.joint("neck", da.Spherical(drive="position"), mechanism.world, "head", at=(0, 0, -0.1))
+    mechanism.joint("neck", da.Spherical(drive="motion"), mechanism.world, "head", at=(0, 0, -0.1))
     sim = da.Simulation(mechanism, da.Implicit(dt=0.01))
     angle = lambda t: 0.3 * t * t  # noqa: E731
     sim.set_target("neck", lambda t: (np.cos(angle(t) / 2), 0.0, np.sin(angle(t) / 2), 0.0))
@@ -157,7 +157,7 @@ def test_tables_of_quaternions_go_round(method):
     """Twice around an oblique axis: neither the sign of a quaternion nor half a turn of a rotation vector is a jump."""
     mechanism = da.Mechanism("ball", gravity=(0, 0, 0))
     mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0))
-    mechanism.joint("centre", da.Spherical(drive="position"), mechanism.world, "ball")
+    mechanism.joint("centre", da.Spherical(drive="motion"), mechanism.world, "ball")
     times, axis = np.linspace(0.0, 1.0, 41), np.array([2.0, 1.0, 2.0]) / 3.0
     half = 0.5 * 4.0 * np.pi * times**2
     values = np.column_stack([np.cos(half), np.sin(half)[:, None] * axis])
@@ -183,7 +183,7 @@ def test_a_body_follows_a_recorded_motion():
     part.body("base", mass=1.0, inertia=np.eye(3), position=upper.position, orientation=upper.orientation)
     part.body("lower", mass=lower.mass, inertia=lower.inertia, position=lower.position, orientation=lower.orientation)
     hinge = whole.joints[1]
-    part.joint("pose", da.Free(drive="position"), part.world, "base", at=upper.position)
+    part.joint("pose", da.Free(drive="motion"), part.world, "base", at=upper.position)
     at = upper.position + rotate(upper.orientation, hinge.point_parent)
     part.joint("hinge", hinge.type, "base", "lower", at=at)
     sim = da.Simulation(part, da.Implicit(dt=0.001))

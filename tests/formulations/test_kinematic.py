@@ -34,7 +34,7 @@ def test_forces_converge_from_the_first_step_on():
     """A driven rod: tau = J phi'' - m g l cos(phi), from a start at which phi'' is not zero."""
     mechanism = da.Mechanism("rod")
     mechanism.body("rod", da.Rod(length=0.6, mass=2.0, radius=0.02, axis="x"), position=(0.3, 0, 0))
-    mechanism.joint("motor", da.Revolute(axis="y", drive="position"), mechanism.world, "rod")
+    mechanism.joint("motor", da.Revolute(axis="y", drive="motion"), mechanism.world, "rod")
     inertia = mechanism.bodies[0].inertia[1, 1] + 2.0 * 0.3**2
     errors = []
     for dt in (0.01, 0.005, 0.0025):

@@ -147,13 +147,13 @@ def check_newton_matrix(sim: da.Simulation) -> None:
 @JOINTS
 @pytest.mark.parametrize("grounded", [False, True], ids=["floating", "grounded"])
 def test_newton_matrix(joint, grounded):
-    laws = dict(spring=3.0, damping=0.7) if joint.freedom else {}
+    laws = dict(stiffness=3.0, damping=0.7) if joint.freedom else {}
     check_newton_matrix(moved(with_laws(joint, **laws), 11, grounded=grounded))
 
 
 @pytest.mark.parametrize("joint", [j for j in TYPES.values() if j.freedom], ids=[n for n, j in TYPES.items() if j.freedom])
-def test_newton_matrix_of_position_drives(joint):
-    sim = moved(with_laws(joint, drive="position"), 12)
+def test_newton_matrix_of_motion_drives(joint):
+    sim = moved(with_laws(joint, drive="motion"), 12)
     aim(sim._engine.records.joints[0])
     check_newton_matrix(sim)
 

@@ -103,7 +103,7 @@ SPRUNG = [n for n, j in TYPES.items() if j.freedom]
 def test_springs_are_gradients_of_their_energy(name):
     """The energy error of a sprung joint falls fourfold with the step: force and energy belong together."""
     joint = TYPES[name]
-    spring = with_laws(joint, spring=np.linspace(3.0, 5.0, joint.freedom), rest=np.linspace(0.1, 0.3, joint.freedom))
+    spring = with_laws(joint, stiffness=np.linspace(3.0, 5.0, joint.freedom), rest=np.linspace(0.1, 0.3, joint.freedom))
     errors = []
     for dt in (0.01, 0.005):
         energy = moved(spring, 21, dt=dt).run(1.0).energy().total

@@ -24,7 +24,7 @@ CASES = {
     "simple pendulum": (lambda: zoo.pendulum(1), 0.01, 2.0, None),
     "damped pendulum": (lambda: hinged_rod(damping=0.5), 0.01, 2.0, None),
     "pendulum under a PD controller": (lambda: hinged_rod(drive="force"), 0.005, 1.0, pd_controller),
-    "pendulum with a torsion spring": (lambda: hinged_rod(spring=20.0, rest=0.2), 0.01, 2.0, None),
+    "pendulum with a torsion spring": (lambda: hinged_rod(stiffness=20.0, rest=0.2), 0.01, 2.0, None),
     "double pendulum": (zoo.double_pendulum, 0.005, 1.0, None),
     "heavy top": (zoo.heavy_top, 0.0005, 0.5, None),
     "Andrews squeezer": (zoo.andrews_squeezer, 2e-5, 0.01, None),

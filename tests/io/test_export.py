@@ -80,10 +80,18 @@ def test_a_robot_there_and_back(tmp_path):
         np.testing.assert_allclose(a.inertia, b.inertia, atol=1e-12)
 
 
+def sprung() -> da.Mechanism:
+    mechanism = da.Mechanism("sprung")
+    rod = mechanism.body("rod", da.Rod(length=1.0, mass=1.0, radius=0.05))
+    mechanism.joint("hinge", da.Revolute(axis="x", stiffness=3.0), mechanism.world, rod)
+    return mechanism
+
+
 @pytest.mark.parametrize(("mechanism", "message"), [
     (zoo.three_link_loop, "loop"),
     (zoo.heavy_top, "Spherical"),
-    (zoo.mass_spring, "spring"),
+    (zoo.mass_spring, "gravity"),
+    (sprung, "stiffness"),
     (zoo.double_four_bar, "loop"),
 ])
 def test_what_urdf_cannot_hold(mechanism, message, tmp_path):

@@ -118,12 +118,12 @@ def test_mjcf_elements(leg):
     mechanism = da.load(leg)
     np.testing.assert_array_equal(mechanism.gravity, (0, 0, -5))
     hip, knee = mechanism["hip"].type, mechanism["knee"].type
-    assert (hip.spring, hip.rest, hip.armature, hip.drive) == ((3.0,), (0.2,), (0.1,), ("force",))
+    assert (hip.stiffness, hip.rest, hip.armature, hip.drive) == ((3.0,), (0.2,), (0.1,), ("force",))
     assert knee.damping == (0.2,)
     rack = mechanism["rack"]
     assert (rack.first.name, rack.second.name, rack.ratio, rack.offset) == ("slide", "hip", 0.5, 0.1)
     assert isinstance(mechanism["weld"].type, da.Fixed)
-    assert mechanism["band"].type.spring == (20.0,)
+    assert mechanism["band"].type.stiffness == (20.0,)
     assert isinstance(mechanism["socket"].type, da.Spherical)
     assert mechanism.actuators["p"].bias == (0.0, -40.0, -2.0)
     told = "\n".join(mechanism.report)

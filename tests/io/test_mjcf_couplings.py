@@ -90,7 +90,7 @@ def test_what_cannot_be_held_is_reported(tmp_path):
     ):
         assert words in told, words
     cord = mechanism["cord"].type
-    assert (cord.spring, cord.damping, cord.rest, cord.friction, cord.drive) == ((20.0,), (2.0,), (0.4,), (0.5,), ("force",))
+    assert (cord.stiffness, cord.damping, cord.rest, cord.friction, cord.drive) == ((20.0,), (2.0,), (0.4,), (0.5,), ("force",))
     assert cord.limits == ((-np.inf, 5.0),)
     with pytest.raises(da.ModelError, match="strict=True"):
         load(tmp_path, strict=True)

@@ -29,7 +29,7 @@ def everything() -> da.Mechanism:
     for i, kind in enumerate(da.JOINTS):
         body = mechanism.body(f"body {i}", da.Box(size=(0.1, 0.2, 0.3 + 0.01 * i), density=700.0), position=(i / 3, 0.1, 0.2), orientation=(1, 0.1 * i, 0.2, 0.3))
         free = kind().freedom
-        laws: dict[str, Any] = dict(spring=3.3, damping=np.full(free, 0.1), rest=0.05) if free else {}
+        laws: dict[str, Any] = dict(stiffness=3.3, damping=np.full(free, 0.1), rest=0.05) if free else {}
         if free and i % 2:
             laws |= dict(limits=(-1.0, None), friction=0.2 * i, restitution=0.5)
         at = ((i / 3, 0, 0), (i / 3 + 0.1, 0.1, 0.2)) if kind is da.Distance else (i / 3, 0, 0)
@@ -39,7 +39,7 @@ def everything() -> da.Mechanism:
     mechanism.body("composite", shape)
     mechanism.spring("tie", "body 1", "composite", at=((0.3, 0, 0), (0, 0, 1)), stiffness=10.0, damping=0.5)
     mechanism.gear("gear", "joint 1", "joint 2", ratio=0.5, offset=0.01)
-    mechanism.load("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
+    mechanism.wrench("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
     mechanism.visual("composite", da.Mesh(np.eye(3), np.array([[0, 1, 2]])), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
     mechanism.visual("world", da.Cylinder(radius=0.1, length=3.0, mass=1.0))
     mechanism.body("crate", da.Box(size=(0.1, 0.1, 0.1), mass=1.0), position=(9, 0, 1), collide=True)
@@ -173,6 +173,8 @@ def broken(**changes):
     (broken(bodies__1__name="link 1"), "taken|name"),
     (broken(joints__0__type="Bent"), "unknown type 'Bent'"),
     (broken(joints__0__parameters={"colour": 1}), "no parameter 'colour'"),
+    (broken(joints__0__parameters={"axis": [1, 0, 0], "spring": [3.0]}), "joint '.*': Revolute has no parameter 'spring': say stiffness="),
+    (broken(joints__0__parameters={"axis": [1, 0, 0], "drive": ["position"]}), "joint '.*': Revolute: there is no drive='position'; say drive='motion'"),
     (broken(joints__0__frame_child=[[1, 0, 0], [0, 1, 0], [0, 0, 2]]), "rotation matrix"),
     (broken(joints__0__parent="nobody"), "no element named 'nobody'"),
     (broken(joints__0__point_child=[0, 0]), "3 numbers"),

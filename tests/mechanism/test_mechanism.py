@@ -48,10 +48,12 @@ def test_elements_are_found_by_name_and_in_order():
     (lambda m: m.joint("j", da.Distance(), "a", "b"), "coincide"),
     (lambda m: m.joint("j", da.Revolute(axis=(0, 0, 0)), "a", "b"), "axis"),
     (lambda m: m.joint("j", da.Universal(axes=("x", "x")), "a", "b"), "perpendicular"),
-    (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), stiffness=-1.0), "spring"),
+    (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), stiffness=-1.0), "stiffness"),
     (lambda m: m.spring("s", "a", "b", at=((0, 0, 0), (1, 0, 0)), length=-1.0), "length"),
-    (lambda m: m.load("world", force=(1, 0, 0)), "world"),
-    (lambda m: m.load("a", force=(1, 0, np.nan)), "force on 'a'"),
+    (lambda m: m.wrench("world", force=(1, 0, 0)), "world"),
+    (lambda m: m.wrench("a", force=(1, 0, np.nan)), "force on 'a'"),
+    (lambda m: m.load("a", force=(1, 0, 0)), r"use wrench\(\) for a constant force.*dalembert.load for a model file"),
+    (lambda m: m.loads, "are in wrenches"),
     (lambda m: m.potential("p", "a", 3.0), "functions"),
     (lambda m: m.gear("g", "a", "b", ratio=1.0), "joints"),
     (lambda m: da.Mechanism("bad", gravity=(0, 0)), "gravity"),
@@ -67,12 +69,14 @@ def test_bad_input_is_named(make, message):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: da.Revolute(spring=-1.0), "spring"),
+    (lambda: da.Revolute(stiffness=-1.0), "stiffness"),
     (lambda: da.Revolute(damping=np.nan), "damping"),
-    (lambda: da.Revolute(spring=(1.0, 2.0)), "spring"),
+    (lambda: da.Revolute(stiffness=(1.0, 2.0)), "stiffness"),
+    (lambda: da.Revolute(spring=1.0), "Revolute has no parameter 'spring': say stiffness="),  # pyright: ignore[reportCallIssue]
     (lambda: da.Revolute(drive="torque"), "drive"),
+    (lambda: da.Revolute(drive="position"), r"say drive='motion' .* or servo=Servo\(...\)"),
     (lambda: da.Fixed(drive="force"), "no free direction"),
-    (lambda: da.Spherical(drive=("position", None, None)), "all three"),
+    (lambda: da.Spherical(drive=("motion", None, None)), "all three"),
     (lambda: da.Helical(pitch=np.inf), "pitch"),
     (lambda: da.Distance(length=-1.0), "length"),
     (lambda: da.Cylindrical(rest="far"), "rest"),
@@ -103,7 +107,7 @@ def test_every_joint_locks_as_many_directions_as_its_table_says(kind):
 
 def test_driven_and_damped_directions_add_rows():
     mechanism = two_bodies()
-    mechanism.joint("j", da.Cylindrical(axis="x", drive=("position", None), damping=(0.0, 2.0)), "a", "b", at=(0.5, 0, 0))
+    mechanism.joint("j", da.Cylindrical(axis="x", drive=("motion", None), damping=(0.0, 2.0)), "a", "b", at=(0.5, 0, 0))
     record = compile_mechanism(mechanism).joints[0]
     assert (record["locks"], record["rows"]) == (5, 6)
 

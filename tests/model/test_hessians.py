@@ -35,7 +35,7 @@ def wrench(engine, multipliers: np.ndarray) -> np.ndarray:
     return load
 
 
-CASES = [(n, dict()) for n in TYPES] + [(n, dict(spring=2.0, rest=0.3, damping=1.0)) for n, j in TYPES.items() if j.freedom]
+CASES = [(n, dict()) for n in TYPES] + [(n, dict(stiffness=2.0, rest=0.3, damping=1.0)) for n, j in TYPES.items() if j.freedom]
 
 
 @pytest.mark.parametrize(("name", "laws"), CASES, ids=[f"{n}{' with laws' if laws else ''}" for n, laws in CASES])

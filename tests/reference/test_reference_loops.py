@@ -67,8 +67,8 @@ def bricard_run(dt: float) -> tuple[da.Trajectory, float, float]:
     k = knots(trajectory, reference["t"])
     path = trajectory.point("rod 2", (0.5, 0.0, 0.0))
     rod = trajectory.body("rod 2")
-    turning = rotate(trajectory.orientation[:, rod], np.cross(trajectory.angular_velocity[:, rod], (0.5, 0.0, 0.0)))
-    velocity = trajectory.velocity[:, rod] + turning
+    turning = rotate(rod.orientation, np.cross(rod.angular_velocity, (0.5, 0.0, 0.0)))
+    velocity = rod.velocity + turning
     return trajectory, float(np.abs(path[k] - reference["P3"]).max()), float(np.abs(velocity[k] - reference["P3_velocity"]).max())
 
 

@@ -123,6 +123,19 @@ def test_steps_equal_a_run():
     assert other.time == pytest.approx(0.2)
 
 
+def test_a_body_by_name_gives_its_series():
+    run = da.Simulation(arm(), da.Variational(dt=0.01)).run(0.1)
+    for i, name in enumerate(run.bodies):
+        series = run.body(name)
+        assert series.name == name
+        if i == 0:
+            assert "velocity" not in run._values  # not before it is asked for
+        for what in ("position", "orientation", "velocity", "angular_velocity"):
+            np.testing.assert_array_equal(getattr(series, what), getattr(run, what)[:, i])
+    with pytest.raises(da.ModelError, match="no body 'nobody'; it has"):
+        run.body("nobody")
+
+
 def test_forces_of_a_hanging_chain():
     trajectory = simulation().run(0.05)
     for k in (0, 2, -1):
@@ -142,7 +155,7 @@ def test_forces_are_given_in_the_joint_frame_on_the_parent():
 
 
 def test_actuation_is_the_part_along_the_free_directions():
-    mechanism = arm(spring=5.0, damping=0.3)
+    mechanism = arm(stiffness=5.0, damping=0.3)
     sim = simulation(mechanism, dt=0.002)
     sim.set_joint("shoulder", 0.4)
     series = sim.run(0.5).joint("shoulder")
@@ -151,11 +164,11 @@ def test_actuation_is_the_part_along_the_free_directions():
     np.testing.assert_allclose(series.torque[:, 0], series.actuation, atol=1e-9)
 
 
-def test_position_drives_follow_their_target_and_report_the_torque():
+def test_motion_drives_follow_their_target_and_report_the_torque():
     mechanism = da.Mechanism("driven rod", gravity=(0, 0, 0))
     rod = da.Rod(length=1.0, mass=3.0, radius=0.05)
     mechanism.body("rod", rod, position=(0, 0, -0.5))
-    mechanism.joint("motor", da.Revolute(axis="x", drive="position"), mechanism.world, "rod")
+    mechanism.joint("motor", da.Revolute(axis="x", drive="motion"), mechanism.world, "rod")
     sim = simulation(mechanism, dt=0.001)
     sim.set_joint("motor", 0.0, rate=0.6)
     sim.set_target("motor", lambda t: 0.3 * np.sin(2.0 * t))
@@ -168,19 +181,19 @@ def test_position_drives_follow_their_target_and_report_the_torque():
 
 
 @pytest.mark.parametrize(("joint", "target"), [
-    (da.Universal(drive="position"), [0.2, -0.3]),
-    (da.Spherical(drive="position"), [0.3, -0.2, 0.4]),
-    (da.Cylindrical(axis="x", drive="position"), [0.1, 0.5]),
-    (da.Planar(drive=("position", "force", "position")), [0.1, 0.0, 0.3]),
-    (da.Free(drive="position"), [0.1, 0.2, -0.1, 0.3, 0.1, -0.2]),
+    (da.Universal(drive="motion"), [0.2, -0.3]),
+    (da.Spherical(drive="motion"), [0.3, -0.2, 0.4]),
+    (da.Cylindrical(axis="x", drive="motion"), [0.1, 0.5]),
+    (da.Planar(drive=("motion", "force", "motion")), [0.1, 0.0, 0.3]),
+    (da.Free(drive="motion"), [0.1, 0.2, -0.1, 0.3, 0.1, -0.2]),
 ], ids=["universal", "spherical", "cylindrical", "planar, partly", "free"])
-def test_position_drives_of_every_kind(joint, target):
+def test_motion_drives_of_every_kind(joint, target):
     mechanism = da.Mechanism("driven", gravity=(0, 0, -1.0))
     mechanism.body("b", da.Box(size=(0.3, 0.2, 0.1), mass=1.0), position=(0.2, 0, 0))
     mechanism.joint("j", joint, mechanism.world, "b")
     sim = simulation(mechanism)
     goal = np.array(target)
-    driven = np.array([d == "position" for d in joint.drive])
+    driven = np.array([d == "motion" for d in joint.drive])
     sim.set_target("j", lambda t: goal * t)
     trajectory = sim.run(1.0)
     np.testing.assert_allclose(trajectory.joint("j").coordinates[-1][driven], goal[driven], atol=1e-9)
@@ -199,7 +212,7 @@ def test_force_drives_push_with_what_they_are_told():
 def test_wrenches_on_bodies():
     mechanism = da.Mechanism("satellite", gravity=(0, 0, 0))
     mechanism.body("s", mass=2.0, inertia=np.diag([1.0, 2.0, 2.5]))
-    mechanism.load("s", force=(0, 2.0, 0))
+    mechanism.wrench("s", force=(0, 2.0, 0))
     sim = simulation(mechanism)
     trajectory = sim.run(1.0, control=lambda s: {"s": [4.0, 0, 0, 0, 0, 0.5]})
     np.testing.assert_allclose(trajectory.position[-1, 0], [1.0, 0.5, 0.0], atol=1e-9)
@@ -356,7 +369,7 @@ def test_other_bad_calls():
         sim.set_joint("elbow", np.inf)
     with pytest.raises(da.ModelError, match="body"):
         sim.set_velocity("elbow", linear=(0, 0, 1))
-    with pytest.raises(da.ModelError, match="not position-driven"):
+    with pytest.raises(da.ModelError, match="not motion-driven"):
         sim.set_target("elbow", 1.0)
     with pytest.raises(da.ModelError, match="no bodies"):
         da.Simulation(da.Mechanism("empty"), da.Variational(dt=0.01))

@@ -58,7 +58,7 @@ def arm() -> da.Simulation:
     mechanism = da.Mechanism("arm")
     rod = mechanism.body("rod", da.Rod(length=1.0, mass=1.0, radius=0.05), position=(0, 0, -0.5))
     tip = mechanism.body("tip", da.Sphere(radius=0.1, mass=1.0), position=(0, 0, -1.2))
-    mechanism.joint("motor", da.Revolute(axis="x", drive="position"), mechanism.world, rod)
+    mechanism.joint("motor", da.Revolute(axis="x", drive="motion"), mechanism.world, rod)
     mechanism.joint("ball", da.Spherical(), rod, tip, at=(0, 0, -1))
     simulation = da.Simulation(mechanism, da.Variational(dt=0.005))
     simulation.step()  # compiled before the clock counts

@@ -121,7 +121,7 @@ def test_slider_follows_the_crank() -> None:
     trajectory = da.Simulation(zoo.slider_crank(crank=r, rod=l, angle=angle), da.Variational(dt=1e-3)).run(0.5)
     turn = angle + trajectory.joint("bearing").coordinates
     assert turn[-1] > 2 * np.pi
-    x = trajectory.position[:, trajectory.body("slider"), 0]
+    x = trajectory.body("slider").position[:, 0]
     np.testing.assert_allclose(x, r * np.cos(turn) + np.sqrt(l**2 - (r * np.sin(turn)) ** 2), atol=1e-9)
 
 

@@ -38,7 +38,7 @@ def rank(rows: list[np.ndarray], lengths: np.ndarray) -> int:
 
 
 def count(mechanism: da.Mechanism) -> Counts:
-    """Counts of a mechanism whose drives follow positions, in its reference pose. ``redundant``: of all rows, drives included."""
+    """Counts of a mechanism whose motion drives are held, in its reference pose. ``redundant``: of all rows, drives included."""
     engine = da.Variational(dt=0.01).engine(mechanism)
     engine.refresh()
     size = len(mechanism.bodies)
@@ -79,7 +79,7 @@ def test_counts(make: Callable[[], da.Mechanism], counts: Counts) -> None:
     (zoo.solar_panel_satellite, zoo.deployment()), (zoo.walker_legs, zoo.walker_motion()), (zoo.animatronic_figure, zoo.figure_motion()),
 ], ids=["satellite", "walker", "figure"])
 def test_motions_start_from_rest_and_name_every_drive(make: Callable[[], da.Mechanism], motion: dict[str, Callable[[float], float]]) -> None:
-    assert set(motion) == {j.name for j in make().joints if "position" in j.type.drive}  # type: ignore[operator]
+    assert set(motion) == {j.name for j in make().joints if "motion" in j.type.drive}  # type: ignore[operator]
     for target in motion.values():
         assert abs(target(0.0)) < 1e-15
         assert abs(target(1e-3)) < 1e-9
@@ -98,7 +98,7 @@ def test_satellite_unfolds_and_keeps_its_momentum(name: str) -> None:
     for k in range(1, design.panels):  # passive hinges too
         assert trajectory.joint(f"hinge {k}").coordinates[-1] == pytest.approx(opened if k % 2 else -opened, abs=1e-9)
     first, last = (trajectory.body(f"panel {k}") for k in (1, design.panels))
-    apart = np.linalg.norm(trajectory.position[-1, last] - trajectory.position[-1, first])
+    apart = np.linalg.norm(last.position[-1] - first.position[-1])
     assert apart == pytest.approx((design.panels - 1) * design.panel_length * np.cos(design.deployed), abs=1e-9)
 
 
@@ -110,8 +110,8 @@ def test_pelvis_dances_as_planned(name: str) -> None:
     pelvis = trajectory.body("pelvis")
     places, turns = (np.array(part) for part in zip(*(zoo.dance(t) for t in trajectory.time)))
     assert np.ptp(places, axis=0).min() > 0.05
-    np.testing.assert_allclose(trajectory.position[:, pelvis], walker["pelvis"].position + places, atol=1e-9)
-    reached = Rotation.from_quat(trajectory.orientation[:, pelvis], scalar_first=True).as_matrix()
+    np.testing.assert_allclose(pelvis.position, walker["pelvis"].position + places, atol=1e-9)
+    reached = Rotation.from_quat(pelvis.orientation, scalar_first=True).as_matrix()
     np.testing.assert_allclose(reached, turns, atol=1e-9)
 
 
@@ -138,7 +138,7 @@ def test_figure_performs(name: str) -> None:
     trajectory = follow(figure, zoo.figure_motion(), FORMULATIONS[name], 2.0)
     assert trajectory.constraint_violation().max() < 1e-10
     for side in ("left", "right"):
-        foot = trajectory.orientation[:, trajectory.body(f"{side} foot")]
+        foot = trajectory.body(f"{side} foot").orientation
         np.testing.assert_allclose(np.abs(foot), np.broadcast_to((1.0, 0.0, 0.0, 0.0), foot.shape), atol=1e-9)
         bends = [trajectory.joint(f"{side} {finger} third knuckle").coordinates for finger in ("index", "middle", "ring", "little")]
         assert np.max(bends[0]) > 0.25
@@ -147,10 +147,10 @@ def test_figure_performs(name: str) -> None:
 
 @pytest.mark.parametrize("drive", ["force", None])
 @pytest.mark.parametrize("make", [zoo.solar_panel_satellite, zoo.walker_legs, zoo.animatronic_figure])
-def test_without_position_drives_it_is_free(make: Callable[..., da.Mechanism], drive: str | None) -> None:
+def test_without_motion_drives_it_is_free(make: Callable[..., da.Mechanism], drive: str | None) -> None:
     mechanism = make(drive=drive)
     kinds = [kind for joint in mechanism.joints for kind in joint.type.drive]  # type: ignore[union-attr]
-    assert kinds.count("position") == 0
+    assert kinds.count("motion") == 0
     assert (kinds.count("force") > 0) == (drive == "force")
 
 

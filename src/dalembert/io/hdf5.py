@@ -6,10 +6,6 @@ its format and the version that wrote it in the root's attributes. Numbers are f
 """
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,7 @@ import numpy as np
 
 import dalembert
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 KIND = "dalembert trajectory"
@@ -32,7 +29,7 @@ NEEDED = ("time", "position", "orientation")
 def save_trajectory(trajectory: Trajectory, path: Path) -> None:
     """Write a trajectory; a file that was there before stays as it was until the new one is complete."""
     h5py = _h5py()
-    with _replacing(path) as temporary, h5py.File(temporary, "x") as file:
+    with write_whole(path) as temporary, h5py.File(temporary, "x") as file:
         file.attrs.update(
             kind=KIND, format=FORMAT, dalembert=dalembert.__version__,
             mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
@@ -121,23 +118,6 @@ def _reason(path: Path, error: Exception) -> str:
     if start != b"\x89HDF\r\n\x1a\n":
         return f"it is no HDF5 file (it begins with {start!r})" if start else "it is empty"
     return f"the file is damaged or incomplete ({error})"
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A path beside ``path`` to write to; it takes the place of ``path`` at the end, or vanishes if anything goes wrong."""
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot save to {path}: there is no folder {target.parent}")
-    temporary = target.with_name(f".dalembert-{secrets.token_hex(8)}.tmp")
-    try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _text(word: str) -> str:

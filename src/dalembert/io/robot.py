@@ -23,7 +23,7 @@ class LinkJoint:
     kind: str  # "hinge", "slide", "ball", "planar" or "free"
     anchor: np.ndarray
     axis: np.ndarray
-    spring: float = 0.0
+    stiffness: float = 0.0
     damping: float = 0.0
     rest: float = 0.0
     armature: float = 0.0
@@ -34,7 +34,7 @@ class LinkJoint:
     rate: ArrayLike | None = None
 
     def type(self) -> Joint:
-        laws = dict(spring=self.spring, damping=self.damping, drive=self.drive)
+        laws = dict(stiffness=self.stiffness, damping=self.damping, drive=self.drive)
         axis = tuple(float(v) for v in self.axis)
         if self.kind in ("hinge", "slide"):
             single = dict(rest=self.rest, armature=self.armature, limits=self.limits, friction=self.friction)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 
@@ -30,7 +30,7 @@ def save_csv(trajectory: Trajectory, path: Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([name for name, _ in columns])
     writer.writerows([[repr(float(v)) for v in row] for row in np.stack([values for _, values in columns], axis=1)])
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8")
 
 
@@ -40,5 +40,5 @@ def save_npz(trajectory: Trajectory, path: Path) -> None:
         for name in names:
             trajectory._get(name)
     arrays = dict(trajectory._values, bodies=np.array(trajectory.bodies), joints=np.array(trajectory.joints), mass=trajectory.mass, inertia=trajectory.inertia)
-    with _replacing(path) as temporary, open(temporary, "wb") as file:
+    with write_whole(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Fixed, Prismatic, Revolute
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
@@ -38,7 +38,7 @@ def save_urdf(mechanism: Mechanism, path: Path, *, lossy: bool = False) -> list[
     for joint in carried.values():
         _write_joint(robot, mechanism, joint, frames)
     ElementTree.indent(robot)
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         ElementTree.ElementTree(robot).write(temporary, encoding="utf-8", xml_declaration=True)
     return lost
 
@@ -68,11 +68,11 @@ def _tree(mechanism: Mechanism) -> dict[str, JointElement]:
 
 def _lost(mechanism: Mechanism) -> list[str]:
     """What URDF has no word for."""
-    lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the load on {name!r}" for name in mechanism.loads]
+    lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the wrench on {name!r}" for name in mechanism.wrenches]
     if not np.array_equal(mechanism.gravity, (0.0, 0.0, -9.81)):
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:
-        laws = [law for law in ("spring", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
+        laws = [law for law in ("stiffness", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
         lines += [f"{law} of joint {joint.name!r}" for law in laws]
     lines += [f"where {name!r} starts" for name in (*mechanism.initial_joints, *mechanism.initial_velocities)]
     lines += [repr(element)[1:-1] for element in (*mechanism.grounds, *mechanism.obstacles, *mechanism.terrains)]

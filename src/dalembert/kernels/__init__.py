@@ -10,7 +10,10 @@ from dalembert.kernels.compiler import Kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = dict(nopython=True, nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True, forceinline=False)
+#: without reference counts: a record of a dozen arrays would be counted up and down at every call
+OPTIONS: dict[str, Any] = dict(
+    nopython=True, nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True, forceinline=False, _nrt=False,
+)
 
 
 def _declare(function: F, **options: Any) -> F:
@@ -20,6 +23,11 @@ def _declare(function: F, **options: Any) -> F:
 def kernel(function: F) -> F:
     """Compile ``function``."""
     return _declare(function)
+
+
+def allocating(function: F) -> F:
+    """Compile ``function``, which makes arrays: outside of steps only."""
+    return _declare(function, _nrt=True)
 
 
 def inline(function: F) -> F:

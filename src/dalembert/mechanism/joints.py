@@ -2,13 +2,13 @@
 
 The classes follow tables 3 and 7 of Quaternion and table B.2 of Variational. A joint type names its free directions
 in canonical axes x, y, z; its parameters (an axis, two axes, a normal) say how those axes lie in the joint's frame.
-A new joint is one new class here. The free directions are, in order, the slides and then the turns; ``spring``,
+A new joint is one new class here. The free directions are, in order, the slides and then the turns; ``stiffness``,
 ``damping`` and ``rest`` take one number for all of them or one number each.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,16 +18,16 @@ from dalembert.mechanism.shapes import as_axis
 
 Vector = ArrayLike | str
 Drive = str | None
-DRIVES = (None, "force", "position")
+DRIVES = (None, "force", "motion")
 
 
 @dataclass(frozen=True)
 class Joint:
     """What two bodies may do relative to one another, and the laws along their free directions.
 
-    ``spring`` in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
+    ``stiffness`` of springs in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
     ``armature``: inertia of a rotor that turns with the direction's rate, in kg or kg m^2, on the output side of its gears;
-    ``drive``: None, "force" (the direction takes a force as input) or "position" (the direction follows a target).
+    ``drive``: None, "force" (the direction takes a force as input) or "motion" (it follows its target exactly).
     ``limits``: (lower, upper) in m or rad, None for no end, or one such pair (or None) per free direction; what meets an
     end comes back with ``restitution`` times its rate. ``friction``: the bound of dry friction in N or N m, per direction.
     """
@@ -37,7 +37,7 @@ class Joint:
     #: rows with a kernel of their own, on top of those of the two classes: "helix" or "distance"
     extra: ClassVar[str] = ""
 
-    spring: ArrayLike = field(default=0.0, kw_only=True)
+    stiffness: ArrayLike = field(default=0.0, kw_only=True)
     damping: ArrayLike = field(default=0.0, kw_only=True)
     rest: ArrayLike = field(default=0.0, kw_only=True)
     drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
@@ -46,22 +46,31 @@ class Joint:
     restitution: float = field(default=0.0, kw_only=True)
     friction: ArrayLike = field(default=0.0, kw_only=True)
 
+    def __new__(cls, *_: Any, **parameters: Any) -> Self:
+        if "spring" in parameters:
+            raise ModelError(f"{cls.__name__} has no parameter 'spring': say stiffness=, in N/m or N m/rad")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         count = self.freedom
-        for name in ("spring", "damping", "rest", "armature", "friction"):
+        for name in ("stiffness", "damping", "rest", "armature", "friction"):
             object.__setattr__(self, name, self._per_direction(name, count))
-        for name in ("spring", "damping", "armature", "friction"):
+        for name in ("stiffness", "damping", "armature", "friction"):
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
         if len(drive) != count:
             raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction (the others are locked), got {len(drive)}")
+        if "position" in drive:
+            raise ModelError(
+                f"{type(self).__name__}: there is no drive='position'; say drive='motion' (the joint follows its target exactly, whatever force "
+                "that takes) or servo=Servo(...) (a spring-like motor with gains and a force bound)")
         for value in drive:
             if value not in DRIVES:
-                raise ModelError(f"{type(self).__name__}: drive must be None, 'force' or 'position', got {value!r}")
+                raise ModelError(f"{type(self).__name__}: drive must be None, 'force' or 'motion', got {value!r}")
         turning = {drive[i] for i, (kind, _) in enumerate(self.directions) if kind == "ball"}
-        if "position" in turning and turning != {"position"}:
-            raise ModelError(f"{type(self).__name__}: a position drive of a free rotation drives all three of its directions")
+        if "motion" in turning and turning != {"motion"}:
+            raise ModelError(f"{type(self).__name__}: a motion drive of a free rotation drives all three of its directions")
         if count == 0 and self.drive not in (None, ()):
             raise ModelError(f"{type(self).__name__}: there is no free direction to drive")
         if any(inertia > 0.0 and kind == "ball" for (kind, _), inertia in zip(self.directions, self.armature)):  # type: ignore[arg-type]
@@ -71,7 +80,7 @@ class Joint:
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{type(self).__name__}: restitution must lie between 0 and 1, got {self.restitution}")
         for i, (lower, upper) in enumerate(self.limits):
-            if drive[i] == "position" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
+            if drive[i] == "motion" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
                 raise ModelError(f"{type(self).__name__}: direction {i} follows a target: it takes neither limits nor friction")
         object.__setattr__(self, "_basis", self._axes())
 

@@ -1,10 +1,11 @@
-"""The mechanism: bodies, joints, springs, couplings and loads by name, with no word about how it is simulated."""
+"""The mechanism: bodies, joints, springs, couplings and wrenches by name, with no word about how it is simulated."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,7 +133,8 @@ class Mechanism(EnvironmentBuilder):
     joints: list[JointElement] = field(default_factory=list, init=False)
     couplings: list[Coupling] = field(default_factory=list, init=False)
     potentials: list[Potential] = field(default_factory=list, init=False)
-    loads: dict[str, np.ndarray] = field(default_factory=dict, init=False)
+    #: constant wrenches (6,) by body: force in N (world axes), torque in N m (body axes)
+    wrenches: dict[str, np.ndarray] = field(default_factory=dict, init=False)
     grounds: list[Ground] = field(default_factory=list, init=False)
     obstacles: list[Obstacle] = field(default_factory=list, init=False)
     terrains: list[HeightField] = field(default_factory=list, init=False)
@@ -166,6 +168,19 @@ class Mechanism(EnvironmentBuilder):
 
     def __repr__(self) -> str:
         return f"<mechanism {self.name!r}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+    def snapshot(self) -> Mechanism:
+        """A copy that later changes of this mechanism do not reach. Elements never change, and are shared."""
+        twin = copy(self)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, list):
+                setattr(twin, entry.name, list(value))
+            elif isinstance(value, dict):
+                setattr(twin, entry.name, {key: list(item) if isinstance(item, list) else item for key, item in value.items()})
+        twin.gravity = np.array(self.gravity, dtype=float)
+        twin._names = dict(self._names)
+        return twin
 
     def _take_name(self, name: str, what: str) -> str:
         if not isinstance(name, str) or not name:
@@ -220,6 +235,8 @@ class Mechanism(EnvironmentBuilder):
         collide: bool = False,
     ) -> Body:
         body = Body(self._take_name(name, "body"), len(self.bodies), mass, inertia, position, orientation, shape, collide)
+        for array in (inertia, position, orientation):
+            array.flags.writeable = False  # simulations and trajectories share it
         self.bodies.append(body)
         self._names[name] = body
         return body
@@ -307,7 +324,7 @@ class Mechanism(EnvironmentBuilder):
             length = float(np.linalg.norm(second - first))
         if not (np.isfinite(length) and length >= 0.0):
             raise ModelError(f"spring {name!r}: length must not be negative, got {length}")
-        return self.joint(name, PointSpring(spring=stiffness, damping=damping, rest=length), parent, child, at=at)
+        return self.joint(name, PointSpring(stiffness=stiffness, damping=damping, rest=length), parent, child, at=at)
 
     def gear(
         self,
@@ -340,13 +357,22 @@ class Mechanism(EnvironmentBuilder):
         self._names[name] = gear
         return gear
 
-    def load(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+    def wrench(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant wrench on a body: ``force`` in N at the centre of mass, world axes; ``torque`` in N m, body axes."""
-        body = self._body(body, "load")
+        body = self._body(body, "wrench")
         if body is self.world:
-            raise ModelError("a load on the world moves nothing; name a body")
+            raise ModelError("a wrench on the world moves nothing; name a body")
         wrench = np.concatenate([vector(force, 3, f"force on {body.name!r}"), vector(torque, 3, f"torque on {body.name!r}")])
-        self.loads[body.name] = self.loads.get(body.name, np.zeros(6)) + wrench
+        self.wrenches[body.name] = self.wrenches.get(body.name, np.zeros(6)) + wrench
+
+    def load(self, *_: Any, **__: Any) -> NoReturn:
+        """Says what to call instead."""
+        raise ModelError("Mechanism has no load: use wrench() for a constant force or torque on a body, dalembert.load for a model file")
+
+    @property
+    def loads(self) -> NoReturn:
+        """Says what to read instead."""
+        raise ModelError("Mechanism has no loads: the constant wrenches on bodies are in wrenches")
 
     def potential(
         self,

@@ -52,7 +52,7 @@ class Rows:
 def _rows(
     placement: Placement, wishes: Mapping[str, np.ndarray], rates: Mapping[str, np.ndarray] | None, drives: bool = True,
 ) -> Rows:
-    """All constraint rows (without those of position drives, if asked), then the wished directions.
+    """All constraint rows (without those of motion drives, if asked), then the wished directions.
 
     Values are open amounts, or G v's right-hand side for ``rates``.
     """
@@ -119,7 +119,10 @@ def _block_diagonal(blocks: np.ndarray) -> Any:
 
 def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:
     blocks = _mass_blocks(model)
-    return _block_diagonal(blocks if factors is None else factors[:, None, None] * blocks)
+    if factors is not None:  # (n, 2) of the linear and the angular part
+        blocks[:, :3] *= factors[:, :1, None]
+        blocks[:, 3:] *= factors[:, 1:, None]
+    return _block_diagonal(blocks)
 
 
 def direction_inertias(placement: Placement, directions: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -213,14 +216,16 @@ def _open_loop(mechanism: Mechanism, owner: str, gap: float, wishes: Mapping[str
 def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> np.ndarray:
     """Velocities (n, 6) that satisfy every row and the wished joint rates, nearest to ``wished``.
 
-    Bodies with ``held`` weigh more, so that the velocity asked for one of them is kept where the joints allow it.
+    Where ``held`` (n, 2) says so, a body's linear or angular velocity weighs more, so that what was asked for is kept where
+    the joints allow it.
     """
     mechanism = placement.mechanism
     rows = _rows(placement, {}, rates)
     if not rows.values:
         return wished.copy()
     G, right = rows.matrix(), np.array(rows.values)
-    weight = _mass_matrix(placement.model, np.where(held, STIFF, 1.0))
+    loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
+    weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
     lu = _saddle_solver(weight, G, 1e-10)
     velocity, worst = wished.ravel().copy(), np.inf
     for _ in range(10):

@@ -37,7 +37,7 @@ def compile_model(mechanism: Mechanism) -> Model:
         record["inertia"] = body.inertia.ravel()
         record["inertia_inverse"] = np.linalg.inv(body.inertia).ravel()
         record["length"] = np.sqrt(np.trace(body.inertia) / (2.0 * body.mass))
-        record["wrench"] = mechanism.loads.get(body.name, np.zeros(6))
+        record["wrench"] = mechanism.wrenches.get(body.name, np.zeros(6))
     joints = np.zeros(len(mechanism.joints), JOINT)
     for element in mechanism.joints:
         _write_joint(joints[element.index], element, count)
@@ -45,7 +45,8 @@ def compile_model(mechanism: Mechanism) -> Model:
     for coupling in mechanism.couplings:
         _write_coupling(couplings[coupling.index], coupling, count)
     driven = np.flatnonzero(joints["driven"].any(axis=1))
-    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven)
+    active = np.flatnonzero(joints["active"])
+    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven, active)
     _set_softness(model, mechanism)
     for array in model:
         array.flags.writeable = False
@@ -102,8 +103,8 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     for i, (name, axis) in enumerate(kind.directions):
         record["free_kind"][i] = DIRECTION_KINDS.index(name)
         record["free_axis"][i] = axis
-        record["driven"][i] = kind.drive[i] == "position"  # type: ignore[index]
-    for name, value in (("stiffness", kind.spring), ("rest", kind.rest), ("damping", kind.damping), ("armature", kind.armature)):
+        record["driven"][i] = kind.drive[i] == "motion"  # type: ignore[index]
+    for name, value in (("stiffness", kind.stiffness), ("rest", kind.rest), ("damping", kind.damping), ("armature", kind.armature)):
         record[name][: kind.freedom] = value
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
     rest = Rotation.from_rotvec(record["rest"][balls]).as_matrix() if balls else np.eye(3)

@@ -17,7 +17,7 @@ SHIFT = 1e-13
 
 
 def row_weights(placement: Placement, weights: Mapping[str, ArrayLike] | None, drive_weight: float) -> np.ndarray:
-    """A weight per constraint row: of its joint (a number, or one per row), ``drive_weight`` for position drives, else 1."""
+    """A weight per constraint row: of its joint (a number, or one per row), ``drive_weight`` for motion drives, else 1."""
     given = dict(weights or {})
     if not (np.isfinite(drive_weight) and drive_weight > 0.0):
         raise ModelError(f"the weight of drives must be positive, got {drive_weight}")

@@ -24,7 +24,7 @@ RANK_TOLERANCE = 1e-9
 class Redundancy:
     """What the rows of a mechanism do at one pose.
 
-    ``rows`` and ``rank`` of the passive joints, ``driven_rows`` and ``driven_rank`` (how many of the position drives are
+    ``rows`` and ``rank`` of the passive joints, ``driven_rows`` and ``driven_rank`` (how many of the motion drives are
     independent of one another and of the joints), ``freedom``: velocities left free, drives held. ``redundant`` and
     ``redundant_drives``: names of elements with rows that could be removed. ``gap``: the smallest pivot kept over the
     largest dropped; a large number is a clear decision.
@@ -51,7 +51,7 @@ class RowSet(NamedTuple):
     matrix: Any  # sparse (rows, 6 n)
     owners: list[tuple[str, int]]  # element and number of the row in it
     joint: np.ndarray  # index of the row's joint, -1 for a coupling
-    driven: np.ndarray  # bool: the row of a position drive
+    driven: np.ndarray  # bool: the row of a motion drive
 
 
 def row_set(placement: Placement) -> RowSet:

@@ -1,4 +1,4 @@
-"""Why position drives could not be followed: the targets that no pose meets, each with what it misses, or those that move far."""
+"""Why motion drives could not be followed: the targets that no pose meets, each with what it misses, or those that move far."""
 from __future__ import annotations
 
 import numpy as np
@@ -48,7 +48,7 @@ def largest_moves(placement: Placement, start: np.ndarray, end: np.ndarray) -> s
 
 
 def _driven(placement: Placement, targets: np.ndarray) -> dict[str, np.ndarray]:
-    """Targets of the position-driven joints along their free directions, NaN where a direction is not driven."""
+    """Targets of the motion-driven joints along their free directions, NaN where a direction is not driven."""
     wishes = {}
     for element, joint in zip(placement.mechanism.joints, placement.model.joints):
         driven = joint["driven"][: element.type.freedom].astype(bool)

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
-from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, no_stages
+from dalembert.formulations.engine import Engine, Inputs
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, Potential
-from dalembert.model.records import Records
 
 #: coordinates to follow, a function of time that gives them, or a table (times, values)
 Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
@@ -25,20 +24,25 @@ DIFFERENCE = 1e-6  # step of the numerical gradient of a user potential, m and r
 class InputTables:
     """Inputs of every step of a run, and the targets of the driven joints at every knot and between."""
 
-    def __init__(self, mechanism: Mechanism, engine: MaximalEngine, targets: Mapping[str, Target], steps: int, time: float, controlled: bool) -> None:
-        self.mechanism, self.engine, self.records = mechanism, engine, engine.records
-        self.time, self.dt = time, engine.dt
+    def __init__(
+        self, mechanism: Mechanism, engine: Engine, targets: Mapping[str, Target], held: np.ndarray, steps: int, times: Callable[[Any], Any],
+        controlled: bool,
+    ) -> None:
+        """``held`` (joints, 6): targets at the first knot; ``times``: the times (s) of numbers of steps from there."""
+        self.mechanism, self.times = mechanism, times
+        self.nodes, self.one_start = engine.nodes, engine.one_start
         self.stepwise = bool(mechanism.potentials)
-        bodies, joints, _ = engine.sizes
+        bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         self.wrench = np.zeros((steps if controlled or self.stepwise else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
         self.functions: dict[str, Callable[[float], ArrayLike]] = {}
-        self.driven = bool(self.records.joints["driven"].any())
+        self.driven = any("motion" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         if self.driven:
-            self.target = np.repeat(self.records.joints["target"][None], steps + 1, axis=0)
+            self.target = np.repeat(held[None], steps + 1, axis=0)
+            knots = times(np.arange(steps + 1))
             for name, target in targets.items():
-                self._follow(mechanism[name], target, time + self.dt * np.arange(steps + 1))
+                self._follow(mechanism[name], target, knots)
         else:
             self.target = np.zeros((1, joints, 6))
 
@@ -72,16 +76,16 @@ class InputTables:
         for name, function in self.functions.items():
             element = self.mechanism[name]
             for row, share in zip(targets, shares):
-                time = self.time + (step + share) * self.dt
+                time = self.times(step + share)
                 row[element.index, : element.type.freedom] = target_coordinates(element, function(time), time)
         return targets
 
     def window(self, first: int, count: int) -> Inputs:
         """Inputs of ``count`` whole steps from step ``first``."""
-        wrench, joint, nodes = self.wrench[first : first + count], self.joint[first : first + count], self.engine.nodes
+        wrench, joint, nodes = self.wrench[first : first + count], self.joint[first : first + count], self.nodes
         if not self.driven:
             return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])))
-        staged = 1 if self.engine.one_start or not nodes else count
+        staged = 1 if self.one_start or not nodes else count
         stage = np.stack([self.between(first + i, nodes) for i in range(staged)])
         return Inputs(wrench, joint, self.target[first : first + count + 1], stage)
 
@@ -91,23 +95,32 @@ class InputTables:
         if not self.driven:
             return whole
         target = self.between(step, [start, start + length])
-        stage = self.between(step, start + length * np.array(self.engine.nodes))[None]
+        stage = self.between(step, start + length * np.array(self.nodes))[None]
         return Inputs(whole.wrench, whole.joint, target, stage)
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
         target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
-        return Inputs(self.wrench[:steps], self.joint[:steps], target, no_stages(target.shape[1]))
+        return Inputs(self.wrench[:steps], self.joint[:steps], target, np.zeros((0, 0, *target.shape[1:])))
 
-    def at(self, step: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Wrenches and joint forces of one step, None where there are none."""
-        return (self.wrench[step] if len(self.wrench) else None), (self.joint[step] if len(self.joint) else None)
+    def at(self, step: int) -> np.ndarray:
+        """Wrenches (n, 6) and joint forces (joints, 6) of one step, one after the other."""
+        wrench = self.wrench[step] if len(self.wrench) else np.zeros((len(self.mechanism.bodies), 6))
+        joint = self.joint[step] if len(self.joint) else np.zeros((len(self.mechanism.joints), 6))
+        return np.concatenate([wrench.ravel(), joint.ravel()])
 
-    def add_potentials(self, step: int) -> None:
-        """Add the wrenches of the user potentials at the current pose to one step's inputs."""
+    def add_potentials(self, step: int, position: np.ndarray, orientation: np.ndarray) -> None:
+        """Add the wrenches of the user potentials at a pose to one step's inputs."""
         for potential in self.mechanism.potentials:
-            body = self.records.bodies[potential.body.index]
-            self.wrench[step, potential.body.index] += potential_wrench(potential, body["x"].copy(), body["q"].copy())
+            index = potential.body.index
+            self.wrench[step, index] += potential_wrench(potential, position[index].copy(), orientation[index].copy())
+
+
+def one_knot(mechanism: Mechanism, inputs: np.ndarray, target: np.ndarray) -> Inputs:
+    """Inputs for reading a knot, from what ``InputTables.at`` gave and targets (joints, 6) there."""
+    split = 6 * len(mechanism.bodies)
+    wrench, joint = inputs[:split].reshape(1, -1, 6), inputs[split:].reshape(1, -1, 6)
+    return Inputs(wrench, joint, target[None], np.zeros((0, 0, *target.shape)))
 
 
 class Table:
@@ -183,7 +196,7 @@ def potential_wrench(potential: Potential, position: np.ndarray, orientation: np
     return wrench
 
 
-def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, records: Records, tables: InputTables, step: int) -> None:
+def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, tables: InputTables, step: int) -> None:
     """Check what a controller returned and write it into one step of the tables."""
     if answer is None:
         return
@@ -204,16 +217,16 @@ def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, r
                 raise ControlError(f"a wrench on body {name!r} is six numbers, force (world) and torque (body axes), got shape {numbers.shape}")
             tables.wrench[step, element.index] += numbers
         elif isinstance(element, JointElement):
-            _read_joint(element, numbers, records, tables, step)
+            _read_joint(element, numbers, tables, step)
         else:
             raise ControlError(f"the controller returned an input for {element!r}, which takes none")
 
 
-def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, tables: InputTables, step: int) -> None:
+def _read_joint(element: JointElement, numbers: np.ndarray, tables: InputTables, step: int) -> None:
     drives = element.type.drive
     active = [i for i, drive in enumerate(drives) if drive is not None]  # type: ignore[arg-type]
     if not active:
-        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='position'")
+        raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force' or drive='motion'")
     if numbers.shape != (len(active),):
         raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
     for i, number in zip(active, numbers):
@@ -222,4 +235,3 @@ def _read_joint(element: JointElement, numbers: np.ndarray, records: Records, ta
         else:
             tables.functions.pop(element.name, None)
             tables.target[step + 1 :, element.index, i] = number
-            records.joints["target"][element.index, i] = number

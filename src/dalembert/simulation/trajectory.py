@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
+from dalembert.formulations.engine import Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
-
-Compute = Callable[[], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,28 @@ class MomentumSeries:
 
     linear: np.ndarray
     angular: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class BodySeries:
+    """One body over time.
+
+    ``position`` (N, 3) of its centre of mass, m; ``orientation`` (N, 4) unit quaternions, scalar first, body to world;
+    ``velocity`` (N, 3), m/s; ``angular_velocity`` (N, 3) in the body frame, rad/s. Velocities are computed when asked for.
+    """
+
+    name: str
+    position: np.ndarray
+    orientation: np.ndarray
+    _trajectory: Trajectory = field(repr=False)
+
+    @property
+    def velocity(self) -> np.ndarray:
+        return self._trajectory.velocity[:, self._trajectory._body_index(self.name)]
+
+    @property
+    def angular_velocity(self) -> np.ndarray:
+        return self._trajectory.angular_velocity[:, self._trajectory._body_index(self.name)]
 
 
 @dataclass(frozen=True)
@@ -134,9 +155,14 @@ class Trajectory:
             raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {name!r}; it has: {', '.join(names)}")
         return names.index(name)
 
-    def body(self, name: str) -> int:
-        """Index of a body along the second axis."""
+    def _body_index(self, name: str) -> int:
+        """Where a body stands along the second axis."""
         return self._index("body", self.bodies, name)
+
+    def body(self, name: str) -> BodySeries:
+        """Poses and velocities of a body by name."""
+        i = self._body_index(name)
+        return BodySeries(name, self.position[:, i], self.orientation[:, i], self)
 
     def joint(self, name: str) -> JointSeries:
         """Coordinates and forces of a joint by name."""
@@ -155,7 +181,7 @@ class Trajectory:
         """Joint forces by name with the redundant part least in a weighted norm (Quaternion eq. 32).
 
         ``weights``: per joint, a number or one per row (1 N and 1 N m weigh alike by default); ``drive_weight``: of all
-        position drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
+        motion drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
         """
         if self._least_norm is None:
             raise ModelError("least-norm forces need the mechanism: ask the trajectory that a run returned, not one from a file")
@@ -211,8 +237,8 @@ class Trajectory:
 
     def point(self, body: str, point: Any) -> np.ndarray:
         """(N, 3) path of a point given in body coordinates, from the centre of mass."""
-        i = self.body(body)
-        return self.position[:, i] + rotate(self.orientation[:, i], np.broadcast_to(np.asarray(point, float), (len(self), 3)))
+        series = self.body(body)
+        return series.position + rotate(series.orientation, np.broadcast_to(np.asarray(point, float), (len(self), 3)))
 
     def save(self, path: str | Path) -> None:
         """Write everything to an HDF5 file, or tables to a .csv or .npz file; the file appears whole or not at all."""
@@ -281,6 +307,22 @@ class Trajectory:
         from dalembert.view.live import view_trajectory
 
         return view_trajectory(self, port=port, block=block, browser=browser)
+
+
+def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, readings: Readings) -> Trajectory:
+    """The trajectory of a recorded run, at times (N,)."""
+    armature = np.zeros((len(mechanism.joints), 6))
+    for joint in mechanism.joints:
+        armature[joint.index, : joint.type.freedom] = joint.type.armature
+    return Trajectory(
+        mechanism=mechanism.name, formulation=formulation,
+        bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
+        couplings=tuple(c.name for c in mechanism.couplings),
+        coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
+        mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
+        armature=armature if armature.any() else None, model=mechanism, touching=readings.touching,
+        _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,
+    )
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

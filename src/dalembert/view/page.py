@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
 from dalembert.view.scene import AXES, BACKGROUND, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene, ordinary_speed
@@ -28,7 +28,7 @@ def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path
     text = json.dumps(page_data(trajectory, fps), allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\!--")
     template, *scripts = (files("dalembert.view").joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "stage.js", "page.js"))
     page = template.replace("__TITLE__", html.escape(trajectory.mechanism)).replace("__SCRIPT__", "\n".join(scripts)).replace("__DATA__", text)
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return path
 

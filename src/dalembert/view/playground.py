@@ -67,17 +67,17 @@ class Playground(Viewer):
     def _slider(self, gui: Any, joint: JointElement, k: int) -> Any:
         """A slider for one driven direction: targets over its range, half a turn or the mechanism's size; forces up to its weight."""
         drives, (kind, _) = joint.type.drive, joint.type.directions[k]
-        position = drives[k] == "position"  # type: ignore[index]
+        follows = drives[k] == "motion"  # type: ignore[index]
         slides = kind in ("slide", "distance")
-        here = round(float(self.simulation.coordinates(joint.name)[k]), 6) + 0.0 if position else 0.0
-        if position:
+        here = round(float(self.simulation.coordinates(joint.name)[k]), 6) + 0.0 if follows else 0.0
+        if follows:
             reach = self.stage.scene.size if slides else np.pi
             low, high = self.ranges.get(joint.name, (here - reach, here + reach))
         else:
             weight = self.mechanism.mass * float(np.linalg.norm(np.asarray(self.mechanism.gravity))) or 10.0
             high = weight if slides else 0.5 * weight * self.stage.scene.size
             low = -high
-        unit = ("m" if slides else "rad") if position else ("N" if slides else "N m")
+        unit = ("m" if slides else "rad") if follows else ("N" if slides else "N m")
         name = joint.name if len(drives) == 1 else f"{joint.name} [{k}]"  # type: ignore[arg-type]
         low, high = (float(f"{end:.3g}") for end in (min(low, here), max(high, here)))
         return gui.add_slider(f"{name} / {unit}", min(low, here), max(high, here), (high - low) / 1000, here)
@@ -118,7 +118,7 @@ class Playground(Viewer):
         answer: dict[str, Any] = {}
         for (name, k), slider in self.sliders.items():
             value = slider.value
-            if self.mechanism[name].type.drive[k] == "position":
+            if self.mechanism[name].type.drive[k] == "motion":
                 value = self._targets[name, k] + float(np.clip(slider.value - self._targets[name, k], -most, most))
                 self._targets[name, k] = value
             answer.setdefault(name, []).append(value)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.hdf5 import _replacing
+from dalembert.io.whole import write_whole
 from dalembert.progress import Progress
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
@@ -142,7 +142,7 @@ class Studio:
         self.arrows = Arrows(trajectory, self.scene.size) if self.show else None
         self.axes, self.size = looking(*angles), (FINER * size[0], FINER * size[1])
         position = trajectory.position[knots]
-        self.follow = None if follow is None else trajectory.body(follow)
+        self.follow = None if follow is None else trajectory._body_index(follow)
         if self.follow is not None:
             position = position - position[:, [self.follow]]
         points = self.scene.hull_of(position, trajectory.orientation[knots])
@@ -196,7 +196,7 @@ def write_snapshot(trajectory: Trajectory, path: Path, *, time: float | None, si
         raise ModelError(f"the run goes from {trajectory.time[0]:g} to {trajectory.time[-1]:g} s; there is no time {time}")
     knot = len(trajectory) - 1 if time is None else int(np.argmin(np.abs(trajectory.time - time)))
     picture = Studio(trajectory, size, knots=slice(knot, knot + 1), **view).picture(knot)
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         temporary.write_bytes(png(picture))
     return path
 
@@ -232,7 +232,7 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
     moments = trajectory.time[0] + speed * np.arange(max(1, round(whole / speed * fps))) / fps
     knots = np.clip(np.searchsorted(trajectory.time, moments), 0, len(trajectory) - 1)
     options: dict[str, Any] = dict(format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2) if mp4 else dict(format="GIF", duration=1000.0 / fps, loop=0)
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         named = temporary.with_name(temporary.name + path.suffix.lower())
         try:
             try:

@@ -51,7 +51,7 @@ def andrews_squeezer(*, torque: float = 0.033, stiffness: float = 4530.0, spring
         at = (_where(parent, point), _where(child, point))
         mechanism.joint(f"{parent}-{child} at {point}", Revolute(axis="z"), parent, child, at=at)
     mechanism.spring("spring", "world", "BDE", at=(_where("world", "C"), _where("BDE", "D")), stiffness=stiffness, length=spring_length)
-    mechanism.load("OF", torque=(0.0, 0.0, torque))
+    mechanism.wrench("OF", torque=(0.0, 0.0, torque))
     return mechanism
 
 

@@ -31,14 +31,14 @@ SHOULDER_WIDTH, UPPER_ARM, FOREARM = 0.24, 0.30, 0.26
 PHALANGES, FINGERS = (0.045, 0.028, 0.022), {"index": 0.033, "middle": 0.011, "ring": -0.011, "little": -0.033}
 
 
-def animatronic_figure(*, drive: Drive = "position", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
+def animatronic_figure(*, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
     """The figure in its reference pose (in the spirit of Quaternion, Fig. 9, tables 4 to 6); masses from 0.3 g to 49.2 kg.
 
     Driven joints: "waist yaw", "waist left strut", "waist right strut", "neck yaw", "neck pitch drive",
     "neck roll drive", "jaw drive"; per side, "left ..." and "right ...": "shoulder pitch", "shoulder roll drive" (strut),
     "arm yaw", "elbow drive" (strut), "forearm yaw", "wrist drive", "grip", "thumb drive", "hip drive" (strut), "knee
     drive" (strut). Struts and the grip in m, positive when they lengthen and close; the others in rad. Mirrored
-    coordinates move mirrored. ``drive``: "position", "force" or None.
+    coordinates move mirrored. ``drive``: "motion", "force" or None.
     """
     figure = Mechanism("animatronic figure", gravity=gravity)
     pelvis, chest = _add_torso(figure, drive)

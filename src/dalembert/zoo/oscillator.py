@@ -16,7 +16,7 @@ def mass_spring(
     """
     mechanism = Mechanism("mass on a spring", gravity=(0.0, 0.0, 0.0))
     box = mechanism.body("mass", Box(size=(0.1, 0.1, 0.1), mass=mass))
-    mechanism.joint("slide", Prismatic(axis="x", spring=stiffness, damping=damping), mechanism.world, box)
+    mechanism.joint("slide", Prismatic(axis="x", stiffness=stiffness, damping=damping), mechanism.world, box)
     mechanism.start("slide", displacement, rate=rate)
     return mechanism
 

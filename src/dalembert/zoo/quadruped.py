@@ -63,7 +63,7 @@ def quadruped(*, gait: Gait = STANDING, friction: float = 0.8, clearance: float 
         chain = [("trunk", "hip", hip, "x"), (f"{leg} hip", "thigh", knee, "y"), (f"{leg} thigh", "calf", knee - (0.0, 0.0, SEGMENT), "y")]
         for parent, part, at, axis in chain:
             stiffness, damping = GAINS[part]
-            kind = Revolute(axis=axis, spring=stiffness, damping=damping, drive="force")
+            kind = Revolute(axis=axis, stiffness=stiffness, damping=damping, drive="force")
             mechanism.joint(f"{leg} {part} joint", kind, parent, f"{leg} {part}", at=at)
             mechanism.start(f"{leg} {part} joint", start[leg][part])
         mechanism.contact_point(f"{leg} calf", point=(0.0, 0.0, 0.12 - SEGMENT), radius=FOOT)

@@ -69,13 +69,13 @@ class SatelliteDesign:
         return panel, direction_of(free_end, middle)
 
 
-def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive = "position") -> Mechanism:
+def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive = "motion") -> Mechanism:
     """A free-flying satellite with its solar wing stowed (in the spirit of Quaternion, Fig. 8, tables 4 to 6).
 
     26 bodies and 37 hinges with twelve panels: "bus", "swing link", "panel 1", "strut 1", ... Hinges, all about -y:
     "root" (bus to panel 1), "hinge k" (panel k to k + 1), "strut hinge k", "scissor k" (panel k to strut k), "swing"
     (bus to swing link) and "swing pin". Seven are driven (``SatelliteDesign.driven``) and move one degree of freedom;
-    ``drive``: "position", "force" or None. No gravity; the six freedoms of flight stay passive.
+    ``drive``: "motion", "force" or None. No gravity; the six freedoms of flight stay passive.
     """
     design = SatelliteDesign() if design is None else design
     mechanism = Mechanism("solar panel satellite", gravity=(0.0, 0.0, 0.0))

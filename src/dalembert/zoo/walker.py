@@ -74,13 +74,13 @@ class WalkerDesign:
         return sqrt(self.shank**2 + self.thigh**2 + 2.0 * self.shank * self.thigh * cos(self.knee_bend))
 
 
-def walker_legs(design: WalkerDesign | None = None, *, drive: Drive = "position", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
+def walker_legs(design: WalkerDesign | None = None, *, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
     """Two legs between the ground and a pelvis (in the spirit of Quaternion, Figs. 10 and 11, tables 4 to 6).
 
     38 bodies and 45 joints: "base", "pelvis", and per side, "left ..." and "right ...", the chain "foot", "ankle",
     "shank", "thigh", "hip pitch bracket", "hip yaw bracket", the linkages, motors and covers. Driven per side:
     "ankle drive" (crank, rad), "knee drive" (strut, m), "hip pitch drive" (crank, rad), "hip roll" (rad). Passive joints
-    of the chain: "ankle roll", "ankle pitch", "knee", "hip pitch", "hip yaw". ``drive``: "position", "force" or None.
+    of the chain: "ankle roll", "ankle pitch", "knee", "hip pitch", "hip yaw". ``drive``: "motion", "force" or None.
     """
     design = WalkerDesign() if design is None else design
     mechanism = Mechanism("walker legs", gravity=gravity)

@@ -2,27 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError, StepFailure
+from dalembert.errors import ModelError
 from dalembert.formulations.implicit.engines import ImplicitEngine, KinematicEngine, KnotReader, SemiImplicitEngine
-from dalembert.formulations.implicit.stage import SINGULAR, SOLVED, STAGE, solve_stage
-from dalembert.formulations.implicit.step import run_steps
+from dalembert.formulations.implicit.stage import STAGE, solve_stage
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.engine import Inputs, MaximalEngine, Recording
-from dalembert.formulations.maximal.redundancy import analyse_redundancy
-from dalembert.formulations.maximal.series import Motion
-from dalembert.formulations.maximal.substeps import SMALLEST
-from dalembert.formulations.maximal.system import System, build_system
-from dalembert.formulations.maximal.targets import largest_moves, unmet_targets
+from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.kernels.ahead import Jobs, prepare
-from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.records import AXLE, MOST_STAGES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +27,7 @@ class Implicit:
     below this; rotations count by the size of the body.
     ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
     after; section 6.3), or "auto", which takes the kinematic one where it applies. ``drive_weight``: how much the forces of
-    position drives weigh against those of joints when the kinematic solver shares out redundant ones.
+    motion drives weigh against those of joints when the kinematic solver shares out redundant ones.
     """
 
     dt: float
@@ -84,7 +74,7 @@ class Implicit:
         if self.method == "semi_implicit":
             prepare(examples.reading)
             return SemiImplicitEngine(mechanism, self)
-        driven = any("position" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
+        driven = any("motion" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
         kinematic = self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings)
         prepare(examples.reading if kinematic else ahead)
         if kinematic:

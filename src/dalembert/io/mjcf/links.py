@@ -63,7 +63,7 @@ def _float(source: Source, link: Link, j: int) -> None:
         link.velocity = np.array(model.key_qvel[source.key, v : v + 6])
     stiffness, damping = _passive(source, j)
     if stiffness or damping:
-        joint = LinkJoint(name, "free", np.array(source.data.xanchor[j]), np.array(source.data.xaxis[j]), spring=stiffness, damping=damping)
+        joint = LinkJoint(name, "free", np.array(source.data.xanchor[j]), np.array(source.data.xaxis[j]), stiffness=stiffness, damping=damping)
         link.joints.append(joint)
         source.joints[j] = joint
     _report_losses(source, j)
@@ -76,9 +76,9 @@ def _joint(source: Source, link: Link, j: int, pulled: bool) -> LinkJoint:
         source.name("joint", j), {kinds.mjJNT_HINGE: "hinge", kinds.mjJNT_SLIDE: "slide", kinds.mjJNT_BALL: "ball"}[kind],
         np.array(source.data.xanchor[j]), np.array(source.data.xaxis[j]),
     )
-    joint.spring, joint.damping = _passive(source, j)
+    joint.stiffness, joint.damping = _passive(source, j)
     if joint.kind == "ball":
-        if joint.spring and not np.allclose(model.qpos_spring[q : q + 4], model.qpos0[q : q + 4]):
+        if joint.stiffness and not np.allclose(model.qpos_spring[q : q + 4], model.qpos0[q : q + 4]):
             source.report.append(f"joint {joint.name!r}: its spring rests at the reference pose, not at springref")
         _start_ball(source, link, joint, j)
     else:
@@ -142,4 +142,4 @@ def add_gravity_compensation(source: Source) -> None:
     for b in range(1, source.model.nbody):
         for body, mass in source.robot.masses.get(source.name("body", b), {}).items():
             if share := float(source.model.body_gravcomp[b]):
-                source.mechanism.load(body, force=-share * mass * source.robot.gravity)
+                source.mechanism.wrench(body, force=-share * mass * source.robot.gravity)

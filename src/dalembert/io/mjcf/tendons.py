@@ -77,7 +77,7 @@ def _add(source: Source, k: int, pulled: bool) -> None:
         return
     bodies, points = ends(source, k)
     spring = PointSpring(
-        spring=laws["stiffness"], damping=laws["damping"], rest=low if laws["stiffness"] else 0.0, friction=laws["friction"], limits=limits,
+        stiffness=laws["stiffness"], damping=laws["damping"], rest=low if laws["stiffness"] else 0.0, friction=laws["friction"], limits=limits,
         drive="force" if pulled else None,
     )
     source.tendons[k] = source.free_name(name)

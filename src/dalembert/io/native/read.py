@@ -59,7 +59,7 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
     for entry in data["gears"]:
         mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
     for entry in data["loads"]:
-        mechanism.load(entry["body"], force=entry["force"], torque=entry["torque"])
+        mechanism.wrench(entry["body"], force=entry["force"], torque=entry["torque"])
     for entry in data["start"]:
         if (entry["joint"] is None) == (entry["body"] is None):
             raise ModelError("each entry of start names a joint or a body")
@@ -133,7 +133,7 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
     kind = TYPES.get(entry["type"])
     if kind is None:
         raise ModelError(f"joint {name!r} has the unknown type {entry['type']!r}; choose from: {', '.join(TYPES)}")
-    unknown = set(parameters) - {f.name for f in fields(kind)}
+    unknown = set(parameters) - {f.name for f in fields(kind)} - {"spring"}  # the joint itself says what became of that
     if unknown:
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
     if not options.limits:
@@ -141,7 +141,11 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
     tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
-    element = mechanism.joint(name, kind(**tuples), entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
+    try:
+        joint = kind(**tuples)
+    except ModelError as error:
+        raise ModelError(f"joint {name!r}: {error}") from None
+    element = mechanism.joint(name, joint, entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
     for field in ("point_parent", "point_child"):
         object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
     for field in ("frame_parent", "frame_child"):

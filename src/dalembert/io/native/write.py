@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.hdf5 import _replacing
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
+from dalembert.io.whole import write_whole
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
@@ -31,7 +31,7 @@ def to_data(mechanism: Mechanism) -> dict[str, Any]:
         terrains=[_surface(e) for e in mechanism.terrains], colliders=[_surface(e) for e in mechanism.colliders],
         contact_points=[_surface(e) for e in mechanism.contact_points],
         pairs=[dict(between=sorted(names), **asdict(law)) for names, law in mechanism.pair_laws.items()],
-        loads=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.loads.items()],
+        loads=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.wrenches.items()],
         start=[*(_drop(dict(joint=n, value=_plain(v), rate=_plain(r))) for n, (v, r) in mechanism.initial_joints.items()),
                *(_drop(dict(body=n, linear=_plain(v), angular=_plain(w))) for n, (v, w) in mechanism.initial_velocities.items())],
         actuators=[_drop({k: _plain(v) for k, v in asdict(a).items()}) for a in mechanism.actuators.values()],
@@ -154,5 +154,5 @@ def save_native(mechanism: Mechanism, path: Path) -> None:
     if path.suffix.lower() not in (".toml", ".json"):
         raise ModelError(f"cannot write a mechanism to {path}: choose an ending from .toml, .json")
     text = dumps(mechanism, path.suffix.lower())
-    with _replacing(path) as temporary:
+    with write_whole(path) as temporary:
         temporary.write_bytes(text)

@@ -1,0 +1,176 @@
+"""Where a simulation starts: poses and velocities that satisfy every joint, near to what was asked for."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import ModelError
+from dalembert.formulations.engine import Start
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
+from dalembert.model.assembly import nearest_pose, settle_velocities
+from dalembert.model.placement import Placement
+from dalembert.model.pose import direction_rows
+from dalembert.model.topology import spanning_tree, tree_order
+from dalembert.simulation.placing import put
+
+
+class Setup:
+    """A mechanism with what was asked of its start: coordinates and rates of joints, velocities of bodies.
+
+    ``carried`` (n, 6): velocities that a new setting starts from.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.placement = Placement.of(mechanism)
+        self.wishes: dict[str, np.ndarray] = {}
+        self.rates: dict[str, np.ndarray] = {}
+        self.held: dict[str, np.ndarray] = {}
+        self.carried = np.zeros((len(mechanism.bodies), 6))
+
+    def initial(self) -> Start:
+        """The start that the mechanism itself asks for."""
+        given = self.mechanism.initial_joints
+        self.place({name: self.coordinates_of(name, value) for name, (value, _) in given.items() if value is not None})
+        self.rates = {name: self.coordinates_of(name, rate) for name, (_, rate) in given.items() if rate is not None}
+        for name, (linear, angular) in self.mechanism.initial_velocities.items():
+            self.hold(name, linear, angular)
+        return self.settle()
+
+    def resume(self, start: Start) -> None:
+        """Forget all wishes, and go on from a pose with velocities that a run has reached."""
+        self.wishes, self.rates, self.held = {}, {}, {}
+        self.carried = start.velocity.copy()
+        self.placement.work.joints["target"] = start.target
+        self.placement.put(start.position, start.orientation, start.coordinate)
+
+    def joint(self, name: str) -> JointElement:
+        element = self.mechanism[name]
+        if not isinstance(element, JointElement):
+            raise ModelError(f"{name!r} is {element!r}, not a joint")
+        return element
+
+    def coordinates_of(self, name: str, value: ArrayLike) -> np.ndarray:
+        """Checked coordinates, or rates, of a joint."""
+        element = self.joint(name)
+        return vector(np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom, f"coordinates of joint {name!r}")
+
+    def move(self, name: str, value: ArrayLike | None, rate: ArrayLike | None) -> Start:
+        """Move a joint, with its subtree, and give it a rate (none is zero)."""
+        freedom = self.joint(name).type.freedom
+        self.rates = {**self.rates, name: np.zeros(freedom) if rate is None else self.coordinates_of(name, rate)}
+        if value is not None:
+            self.place({**self.wishes, name: self.coordinates_of(name, value)}, (name,))
+        return self.settle()
+
+    def place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:
+        """Put bodies where the wished coordinates say, close the loops, keep within limits."""
+        put(self.placement, wishes, wishes if moved is None else moved)
+        self.wishes = wishes
+
+    def hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
+        """Ask for the velocity of a body; what is None stays as it was asked for, or free."""
+        body = self.mechanism[name]
+        if not isinstance(body, Body) or body is self.mechanism.world:
+            raise ModelError(f"set_velocity needs a body of {self.mechanism.name!r}, got {name!r}")
+        held = self.held.get(name, np.full(6, np.nan)).copy()
+        if linear is not None:
+            held[:3] = vector(linear, 3, f"linear velocity of {name!r}")
+        if angular is not None:
+            held[3:] = vector(angular, 3, f"angular velocity of {name!r}")
+        self.held = {**self.held, name: held}
+
+    def settle(self) -> Start:
+        """Consistent velocities near to those asked for."""
+        bodies = len(self.mechanism.bodies)
+        wished, held = self.carried.copy(), np.zeros((bodies, 2), dtype=bool)
+        for name, velocity in self.held.items():
+            index = self.mechanism[name].index
+            asked = ~np.isnan(velocity)
+            wished[index, asked], held[index] = velocity[asked], asked[::3]
+        self._carry(wished, held)
+        work = self.placement.work
+        for name, rate in self.rates.items():
+            work.joints["rate"][self.joint(name).index, : rate.size] = rate
+        velocity = settle_velocities(self.placement, wished, held, self.rates)
+        return Start(
+            work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy(), velocity, work.joints["coordinate"].copy(), work.joints["target"].copy(),
+        )
+
+    def _carry(self, wished: np.ndarray, held: np.ndarray) -> None:
+        """Let bodies below a held one, or below a joint with a rate, move along with it as if all other joints were locked."""
+        tree = tree_order(self.mechanism, spanning_tree(self.mechanism, self.rates))
+        bodies = self.placement.work.bodies
+        matrices = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
+        moving = {int(i) for i in np.flatnonzero(held.any(axis=1))}
+        for index, here, there in tree:
+            joint = self.mechanism.joints[index]
+            if held[there].any() or not (here in moving or joint.name in self.rates):
+                continue
+            moving.add(there)
+            spin = matrices[here] @ wished[here, 3:] if here >= 0 else np.zeros(3)
+            speed = wished[here, :3] if here >= 0 else np.zeros(3)
+            speed = speed + np.cross(spin, bodies["x"][there] - (bodies["x"][here] if here >= 0 else 0.0))
+            if joint.name in self.rates:
+                sign = 1.0 if there == joint.child.index else -1.0
+                line, turn, point = self._twist(joint)
+                spin = spin + sign * turn
+                speed = speed + sign * (line + np.cross(turn, bodies["x"][there] - point))
+            wished[there] = np.concatenate([speed, matrices[there].T @ spin])
+
+    def _twist(self, element: JointElement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""
+        self.placement.evaluate()
+        model, work = self.placement.model, self.placement.work
+        joint, kind, child = model.joints[element.index], element.type, work.bodies[element.child.index]
+        R = child["R"].reshape(3, 3)
+        gradients = np.zeros((kind.freedom, 12))
+        direction_rows(model, work, element.index, gradients)
+        linear, angular = np.zeros(3), np.zeros(3)
+        for (name, _), rate, gradient in zip(kind.directions, self.rates[element.name], gradients):
+            if name in ("slide", "distance"):
+                linear += rate * gradient[6:9]
+            else:
+                angular += rate * (R @ gradient[9:])
+        if kind.extra == "helix":
+            linear += joint["pitch"] / (2.0 * np.pi) * angular
+        return linear, angular, child["x"] + R @ joint["point_child"]
+
+    def solve_pose(self, wishes: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow."""
+        asked = {name: self.coordinates_of(name, value) for name, value in wishes.items()}
+        for name, weight in weights.items():
+            if name not in asked or not (np.isfinite(weight) and weight > 0.0):
+                raise ModelError(f"the weight of {name!r} must be positive and belong to a wish, got {weight}")
+        before = self.keep()
+        try:
+            nearest_pose(self.placement, asked, weights)
+            self.placement.evaluate()
+            found = self.placement.work.joints["coordinate"]
+            return {j.name: found[j.index, : j.type.freedom].copy() for j in self.mechanism.joints}
+        finally:
+            self.restore(before)
+
+    def coordinates_at(self, element: JointElement, poses: Any) -> list[np.ndarray]:
+        """Coordinates of a joint whose child takes one pose (position, orientation) after the other."""
+        before, body = self.keep(), self.placement.work.bodies[element.child.index]
+        values = []
+        for position, orientation in poses:
+            body["x"], body["q"] = position, orientation
+            self.placement.evaluate()
+            values.append(self.placement.work.joints["coordinate"][element.index, : element.type.freedom].copy())
+        self.restore(before)
+        return values
+
+    def keep(self) -> tuple[Any, ...]:
+        """Everything that was asked for and the pose, for ``restore``."""
+        return self.placement.keep(), self.wishes, self.rates, self.held, self.carried
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        """Go back to what was kept."""
+        self.placement.restore(kept[0])
+        self.wishes, self.rates, self.held, self.carried = kept[1:]

@@ -1,0 +1,65 @@
+"""A saved state: all that determines the future of a simulation, as plain numbers that can be copied, compared and kept."""
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dalembert.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The state of one mechanism in one formulation, at one knot.
+
+    ``kind`` says which: a state goes back only into a simulation of its kind. ``clock``: time (s) of the last change of the
+    step, steps since then, and their length (s); ``numbers``: what the formulation integrates; ``inputs``: those of the last
+    step, by which velocities at the knot are read.
+    """
+
+    kind: str
+    clock: tuple[float, int, float]
+    numbers: np.ndarray
+    inputs: np.ndarray
+
+    @property
+    def time(self) -> float:
+        """Seconds."""
+        origin, count, dt = self.clock
+        return origin + count * dt
+
+    def after(self, steps: int, dt: float) -> tuple[float, int, float]:
+        """The clock after some more steps of length ``dt``."""
+        origin, count, length = self.clock
+        return (origin, count + steps, length) if dt == length else (self.time, steps, dt)
+
+    def copy(self) -> State:
+        """A state that no run changes."""
+        return replace(self, numbers=self.numbers.copy(), inputs=self.inputs.copy())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, State) and self.kind == other.kind and self.clock == other.clock
+            and np.array_equal(self.numbers, other.numbers) and np.array_equal(self.inputs, other.inputs)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def save(self, path: str | Path) -> None:
+        """Write to a file (.npz), which appears whole or not at all."""
+        from dalembert.io.whole import write_whole
+
+        with write_whole(Path(path)) as part, part.open("wb") as file:
+            np.savez(file, kind=np.array(self.kind), clock=np.array(self.clock), numbers=self.numbers, inputs=self.inputs)
+
+    @classmethod
+    def load(cls, path: str | Path) -> State:
+        """Read what ``save`` wrote."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as data:
+                origin, count, dt = data["clock"].tolist()
+                return cls(str(data["kind"]), (origin, int(count), dt), data["numbers"], data["inputs"])
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise ModelError(f"{path} is no file of a state that dalembert wrote: {error}") from None
