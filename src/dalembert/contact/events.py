@@ -105,6 +105,41 @@ def prepare(model, work, scene, dt, h, speed):
 
 
 @kernel
+def guess_impulses(work, scene, bodies, joints, h):
+    """Impulses over a kick ``h`` (s) to start from, by the forces that lasted of the step before.
+
+    ``bodies`` and ``joints``: records with the ``wrench`` of contacts on a body, and of ``friction`` and ``limit`` along
+    directions. What the environment exerts on a body is shared alike by all its contacts there; contacts of two bodies
+    start from nothing.
+    """
+    world = work.bodies.shape[0] - 1
+    contacts, counts = scene.contacts, scene.counts
+    for i in range(world):
+        counts[i] = 0.0
+    for i in range(contacts.shape[0]):
+        if contacts[i].awake != 0 and contacts[i].b == world:
+            counts[contacts[i].a] += 1.0
+    for i in range(contacts.shape[0]):
+        contact = contacts[i]
+        contact.gamma0 = 0.0
+        contact.beta0[0] = 0.0
+        contact.beta0[1] = 0.0
+        if contact.awake != 0 and contact.b == world:
+            wrench = bodies[contact.a].wrench
+            share = h / counts[contact.a]
+            for c in range(3):
+                contact.gamma0 += share * wrench[c] * contact.Ga[0, c]
+                contact.beta0[0] += share * wrench[c] * contact.Ga[1, c]
+                contact.beta0[1] += share * wrench[c] * contact.Ga[2, c]
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        force = h * joints[limit.joint].limit[limit.direction]
+        limit.gamma0[0] = max(force, 0.0)
+        limit.gamma0[1] = max(-force, 0.0)
+        limit.beta0 = h * joints[limit.joint].friction[limit.direction]
+
+
+@kernel
 def wake(work, scene):
     """Wake what the solution would have closed; returns how many."""
     count = 0

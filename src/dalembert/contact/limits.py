@@ -48,13 +48,13 @@ def coordinate_at(joint, at, i, y, C, values):
 
 @kernel
 def open_limit(l, speed):
-    """A start inside; ``speed`` in units of the direction's rate."""
+    """A start inside, near ``gamma0`` and ``beta0``; ``speed`` in units of the direction's rate."""
     m = l.weight
     for side in range(2):
         l.s[side] = max(l.s[side], speed)
-        l.gamma[side] = m * speed
+        l.gamma[side] = max(l.gamma0[side], m * speed)
     l.psi = sqrt(l.eta * l.eta + speed * speed)
-    l.beta = 0.0
+    l.beta = max(-0.8 * l.cap, min(0.8 * l.cap, l.beta0))
 
 
 @inline

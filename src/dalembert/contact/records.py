@@ -45,6 +45,8 @@ CONTACT = np.dtype([
         bound=0, s=0, gamma=0, beta=2, eta=2, psi=0, ds=0, dgamma=0, dbeta=2, deta=2, dpsi=0,
         # linearised cone: impulse along each edge, and its direction
         edge=MAX_EDGES, dedge=MAX_EDGES,
+        # impulses to start the iteration from
+        gamma0=0, beta0=2,
     ),
 ])
 
@@ -56,6 +58,7 @@ LIMIT = np.dtype(
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
         bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0,
+        gamma0=2, beta0=0,
     )
 )
 
@@ -87,7 +90,7 @@ class Shapes(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What may touch in a step: contacts, limits, terrain heights (grid) and its frame, shapes of pairs, room for six numbers."""
+    """What may touch in a step: contacts, limits, terrain heights (grid) and its frame, shapes of pairs, scratch."""
 
     contacts: np.ndarray
     limits: np.ndarray
@@ -95,6 +98,7 @@ class Scene(NamedTuple):
     terrain: np.ndarray  # (x0, y0, dx, dy)
     shapes: Shapes
     scratch: np.ndarray  # (6,)
+    counts: np.ndarray  # (n,) contacts of each body with the environment that are awake
 
 
 class Tape(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.events import bounce, is_impact, limit_approach, prepare, strays, tunnels, wake
+from dalembert.contact.events import bounce, guess_impulses, is_impact, limit_approach, prepare, strays, tunnels, wake
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
 from dalembert.forces.loads import apply_inputs
@@ -151,6 +151,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     first_guess(model, work)
     residual(Interval(model, work, dt, h, compliance))
     count = prepare(model, work, scene, dt, h, speed)
+    guess_impulses(work, scene, state.bodies, state.joints, h)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
         if attempt >= len(BLUNT) and compliance == 0.0:
@@ -242,7 +243,7 @@ def keep_forces(model, work, scene, after, kick, resting):
 
 
 @kernel
-def note_forces(model, work, scene, tape, knot, dt, kick):
+def note_forces(model, scene, tape, knot, kick):
     """Write the forces at the knot between the intervals: on bodies by contacts, along directions by friction and limits."""
     world = model.bodies.shape[0] - 1
     wrench, friction, ends = tape.wrench[knot], tape.friction[knot], tape.limit[knot]
@@ -260,14 +261,11 @@ def note_forces(model, work, scene, tape, knot, dt, kick):
 
 
 @kernel
-def note_after(model, work, scene, state, tape, knot, dt):
-    """Write the momenta of the interval after a knot, less the half kick of what lasts.
+def note_after(model, work, scene, state, tape, knot, dt, kick):
+    """Write the momenta at the start of the interval after a knot, less the half kick of what is known to last.
 
-    An interval's momentum at its start is p(t+) + dt/2 f: the momentum just after the knot and half of the kick of all
-    forces f that last. What is known of f is taken off here: loads, friction, contacts and limits but for impacts. Joint
-    reactions are left in, since their impulses mix what lasts with what answers an impact. Projecting on the joints at the
-    knot takes off the one and keeps the other: reactions do no work on velocities that the joints allow, so that the part
-    of the momentum that the joints allow has no share of theirs.
+    That is loads, dampers, friction, contacts and limits, but for impacts; joint reactions are left in, since their impulses
+    mix what lasts with what answers an impact (see ``after_series``).
     """
     world = model.bodies.shape[0] - 1
     after = tape.after[knot]
@@ -289,8 +287,15 @@ def note_after(model, work, scene, state, tape, knot, dt):
         joint, at = model.joints[i], work.joints[i]
         for k in range(joint.locks, joint.rows):
             direction = joint.row_direction[k]
+            damper = at.mu[k]
             if joint.armature[direction] > 0.0:
-                tape.spin_after[knot, i, direction] = spin_after(work.bodies, joint, at, direction, dt)
+                spin = spin_after(work.bodies, joint, at, direction, dt)
+                damper += spin - at.spin[direction]
+                tape.spin_after[knot, i, direction] = spin
+            for c in range(6):
+                if joint.parent != world:
+                    after[joint.parent, c] -= half * kick * damper * at.Gp[k, c]
+                after[joint.child, c] -= half * kick * damper * at.Gc[k, c]
 
 
 @kernel
@@ -347,8 +352,8 @@ def run_contact_steps(model, state, inputs, options, work, scene, recording, tap
         kick = 2.0 / (before + dt)
         used = write_log(scene, log, used, knot + 1, kick)
         write_forces(model, work, before, dt, recording.row_force[knot], recording.coupling_force[knot])
-        note_forces(model, work, scene, tape, knot, dt, kick)
-        note_after(model, work, scene, state, tape, knot, dt)
+        note_forces(model, scene, tape, knot, kick)
+        note_after(model, work, scene, state, tape, knot, dt, kick)
         note_state(state, tape, knot + 1)
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
