@@ -341,7 +341,10 @@ class ContactEngine(VariationalEngine):
 
 def with_forces(inputs: Inputs, tape: Tape) -> Inputs:
     """Inputs at all knots with the forces of contacts, limits and dry friction: to a reader they are loads like any other."""
-    def at_knots(given: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        return forces + given[np.minimum(np.arange(len(forces)), len(given) - 1)] if len(given) else forces
-
-    return inputs._replace(wrench=at_knots(inputs.wrench, tape.wrench), joint=at_knots(inputs.joint, tape.friction + tape.limit))
+    knots = np.arange(len(tape.wrench))
+    wrench, joint, tension = (
+        given[np.minimum(knots, len(given) - 1)] if len(given) else 0.0 for given in (inputs.wrench, inputs.joint, inputs.tension)
+    )
+    return inputs._replace(
+        wrench=wrench + tape.wrench, joint=joint + tape.friction + tape.limit, tension=tension + np.zeros((len(knots), inputs.tension.shape[1])),
+    )

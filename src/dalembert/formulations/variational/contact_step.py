@@ -1,7 +1,7 @@
 """Kernels of variational runs with contacts, limits and dry friction: one step, what it leaves behind, and runs of steps."""
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +9,12 @@ import numpy as np
 from dalembert.contact.events import bounce, guess_impulses, is_impact, limit_approach, prepare, strays, tunnels, wake
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
-from dalembert.forces.loads import apply_inputs
+from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
 from dalembert.formulations.variational.equations import (
     Interval,
-    body_size,
+    balance,
+    body_sizes,
     extrapolate,
     first_guess,
     jacobian,
@@ -21,7 +22,6 @@ from dalembert.formulations.variational.equations import (
     momentum_after,
     momentum_derivative,
     move,
-    residual,
     restart,
     rotate_gradient,
     rounding_floor,
@@ -34,7 +34,7 @@ from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, re
 from dalembert.formulations.variational.step import finish, history_of, record, write_forces
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
-from dalembert.model.records import F, fields
+from dalembert.model.records import CONSTRAINT, SLIDE, F, fields
 from dalembert.solvers.interior_point import build_interior_point
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
@@ -103,20 +103,16 @@ def push(interval, i, row, impulse):
 
 @kernel
 def measure(interval):
-    """Size (m/s) of the residual in its present place; False when it is not finite."""
+    """Size (m/s) of the bodies' residuals in their present place, and of dampers, which steps shortened by cones leave open."""
     model, work = interval.model, interval.work
-    size = 0.0
+    size, fine = body_sizes(interval)
     for i in range(model.joints.shape[0]):
-        for k in range(model.joints[i].rows):
-            size = max(size, abs(work.joints[i].r[k]))
-    for i in range(model.couplings.shape[0]):
-        size = max(size, abs(work.couplings[i].r))
-    for i in range(model.bodies.shape[0] - 1):
-        own = body_size(work.bodies[i], model.bodies[i])
-        if not isfinite(own):
-            return 0.0, False
-        size = max(size, own)
-    return size, isfinite(size)
+        joint = model.joints[i]
+        for k in range(joint.locks, joint.rows):
+            heavy = model.bodies[joint.child]
+            arm = 1.0 if joint.free_kind[joint.row_direction[k]] == SLIDE else heavy.length
+            size = max(size, abs(work.joints[i].r[k]) / (heavy.mass * arm))
+    return size, fine
 
 
 nodes = build_nodes(
@@ -125,7 +121,7 @@ nodes = build_nodes(
 )
 #: the equations of an interval with contacts (Variational eq. 29)
 interior_point = build_interior_point(
-    "interior_point", __file__, nodes=nodes, residual=residual, measure=measure, restart=restart, jacobian=jacobian, load_vector=load_vector,
+    "interior_point", __file__, nodes=nodes, residual=balance, measure=measure, restart=restart, jacobian=jacobian, load_vector=load_vector,
     turn=turn, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
@@ -149,7 +145,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     speed = max(h * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
     compliance = options.compliance
     first_guess(model, work)
-    residual(Interval(model, work, dt, h, compliance))
+    balance(Interval(model, work, dt, h, compliance))
     count = prepare(model, work, scene, dt, h, speed)
     guess_impulses(work, scene, state.bodies, state.joints, h)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
@@ -260,42 +256,59 @@ def note_forces(model, scene, tape, knot, kick):
         friction[limit.joint, limit.direction] += kick * drag
 
 
-@kernel
-def note_after(model, work, scene, state, tape, knot, dt, kick):
-    """Write the momenta at the start of the interval after a knot, less the half kick of what is known to last.
+@inline
+def add_impulse(after, world, body, scale, G):
+    """Add ``scale`` times a row to a body's momenta; the world has none."""
+    if body != world:
+        for c in range(6):
+            after[body, c] += scale * G[c]
 
-    That is loads, dampers, friction, contacts and limits, but for impacts; joint reactions are left in, since their impulses
-    mix what lasts with what answers an impact (see ``after_series``).
+
+@kernel
+def note_after(model, work, scene, tape, knot, dt, kick, resting):
+    """Write the momenta at the start of the interval after a knot, less the half kick of what lasts.
+
+    The impulse at the knot, P+ - P-, is that of all forces that last over the whole kick, S, and those of impacts and
+    joints, I, whose reactions mix what lasts with what answers an impact (see ``after_series``). The interval after has the
+    share c = dt/2 / h of S: what is left is P+ - c S = P+ - c (P+ - P- - I). A path's impulse is all of its half kick.
     """
     world = model.bodies.shape[0] - 1
     after = tape.after[knot]
-    half = 0.5 * dt
+    c = 0.5 * dt * kick
     for i in range(world):
         body, fixed = work.bodies[i], model.bodies[i]
         l = momentum_after(body, fixed, dt)
-        for c in range(3):
-            after[i, c] = fixed.mass * body.v[c] - half * (body.load[c] + state.bodies[i].wrench[c])
-            after[i, 3 + c] = l[c] - half * (body.load[3 + c] + state.bodies[i].wrench[3 + c])
-    for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        lasting = state.joints[limit.joint].friction[limit.direction] + state.joints[limit.joint].limit[limit.direction]
-        for c in range(6):
-            if limit.a != world:
-                after[limit.a, c] -= half * lasting * limit.Ga[c]
-            after[limit.b, c] -= half * lasting * limit.Gb[c]
+        for k in range(3):
+            after[i, k] = (1.0 - c) * fixed.mass * body.v[k] + c * body.p[k]
+            after[i, 3 + k] = (1.0 - c) * l[k] + c * body.l[k]
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
-        for k in range(joint.locks, joint.rows):
-            direction = joint.row_direction[k]
-            damper = at.mu[k]
-            if joint.armature[direction] > 0.0:
-                spin = spin_after(work.bodies, joint, at, direction, dt)
-                damper += spin - at.spin[direction]
+        for k in range(joint.rows):
+            answer = c * at.mu[k]
+            if k >= joint.locks:
+                direction = joint.row_direction[k]
+                spin = spin_after(work.bodies, joint, at, direction, dt) if joint.armature[direction] > 0.0 else 0.0
                 tape.spin_after[knot, i, direction] = spin
-            for c in range(6):
-                if joint.parent != world:
-                    after[joint.parent, c] -= half * kick * damper * at.Gp[k, c]
-                after[joint.child, c] -= half * kick * damper * at.Gc[k, c]
+                answer = c * (at.spin[direction] - spin)
+            add_impulse(after, world, joint.parent, answer, at.Gp[k])
+            add_impulse(after, world, joint.child, answer, at.Gc[k])
+    for i in range(model.couplings.shape[0]):
+        coupling, mu = model.couplings[i], work.couplings[i].mu
+        answer = c * mu if coupling.law == CONSTRAINT else (c - 1.0) * mu
+        for e in range(coupling.first, coupling.first + coupling.ends):
+            add_impulse(after, world, model.ends[e], answer, work.ends[e].G)
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and is_impact(model, work, contact, resting):
+            for k in range(3):
+                blow = c * (contact.gamma if k == 0 else contact.beta[k - 1])
+                add_impulse(after, world, contact.a, blow, contact.Ga[k])
+                add_impulse(after, world, contact.b, blow, contact.Gb[k])
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting))
+        add_impulse(after, world, limit.a, blow, limit.Ga)
+        add_impulse(after, world, limit.b, blow, limit.Gb)
 
 
 @kernel
@@ -340,6 +353,7 @@ def run_contact_steps(model, state, inputs, options, work, scene, recording, tap
     Returns (outcome, steps done, residual of the last try, length of the log).
     """
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
         knot = first + index
         before = state.clock[0]
@@ -353,7 +367,7 @@ def run_contact_steps(model, state, inputs, options, work, scene, recording, tap
         used = write_log(scene, log, used, knot + 1, kick)
         write_forces(model, work, before, dt, recording.row_force[knot], recording.coupling_force[knot])
         note_forces(model, scene, tape, knot, kick)
-        note_after(model, work, scene, state, tape, knot, dt, kick)
+        note_after(model, work, scene, tape, knot, dt, kick, options.resting)
         note_state(state, tape, knot + 1)
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
