@@ -37,7 +37,10 @@ def test_a_taut_chain_is_said_to_have_no_rigid_motion(links, touching):
     if touching:
         mechanism.ground(offset=-1.0)
         mechanism.contact_point("link 1", radius=0.02)
-    sim = da.Simulation(mechanism, da.Variational(dt=0.01))
+    formulation = da.Variational(dt=0.01)
+    if touching:  # whose tolerance is no finer than rounding
+        formulation = da.Variational(dt=0.01, max_iterations=3, max_halvings=0)
+    sim = da.Simulation(mechanism, formulation)
     with pytest.raises(da.StepFailure, match=r"no rigid motion exists.*undetermined") as caught:
         sim.run(0.1)
     assert "Use a smaller dt" not in str(caught.value)

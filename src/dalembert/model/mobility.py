@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import block_diag, svd
+from scipy.linalg import svd
 from scipy.spatial.transform import Rotation
 
 from dalembert.model.assembly import constraint_rows, mass_blocks
@@ -37,8 +37,9 @@ def blocking_elements(placement: Placement, velocity: np.ndarray) -> list[str]:
         placement.put(position, turned.as_quat(scalar_first=True))
         bending += sign * (constraint_rows(placement).matrix() @ velocity.ravel()) / (2.0 * step)
     placement.restore(kept)
-    inverse = np.linalg.inv(np.linalg.cholesky(block_diag(*mass_blocks(placement.model))))
-    U, sizes, _ = svd(G @ inverse.T, full_matrices=False)
+    inverse = np.linalg.inv(np.linalg.cholesky(mass_blocks(placement.model)))
+    scaled = np.einsum("rnj,nij->rni", G.reshape(len(G), -1, 6), inverse).reshape(G.shape)
+    U, sizes, _ = svd(scaled, full_matrices=False)
     held = U[:, sizes > RANK * sizes[0]]
     rest = bending - held @ (held.T @ bending)
     if not np.linalg.norm(rest) > SHARE * np.linalg.norm(bending) + 1e-9 * np.abs(velocity).max() ** 2:

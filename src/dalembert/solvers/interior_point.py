@@ -139,20 +139,21 @@ def build_interior_point(
 ) -> InteriorPoint:
     """The kernels for a formulation's step problem, whose own kernels are those of ``build_newton``.
 
-    ``measure(step)`` -> (size in m/s of the residual in its present place, False when it is not finite).
+    But for two: ``residual`` need not measure what impulses of contacts change, which is what ``measure(step)`` is for,
+    with the same returns.
     """
     node_residual, node_jacobian, load_nodes, directions = nodes
 
     def whole_residual(encounter):
         step = encounter.step
-        _, fine = residual(step)
+        rows, fine = residual(step)
         if not fine:
             return 0.0, False
         missed, fine = node_residual(encounter)
         if not fine:
             return 0.0, False
-        size, fine = measure(step)
-        return max(size, missed), fine
+        own, fine = measure(step)
+        return max(rows, missed, own), fine
 
     whole_residual = specialise(whole_residual, f"{name}_residual", file)
 
