@@ -115,6 +115,7 @@ class ContactEngine(VariationalEngine):
     def _begin(self, state: VariationalState, start: Start, rates: np.ndarray) -> None:
         super()._begin(state, start, rates)
         self._put_places(state, 1.0)
+        self._follow(state)  # so that the first step does not wait for it
 
     def _put_places(self, state: VariationalState, stretch: float) -> None:
         """Give every body a room about its pose: a part of its size, more if it is fast."""
