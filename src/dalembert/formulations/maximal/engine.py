@@ -157,11 +157,11 @@ class MaximalEngine:
         """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
         raise NotImplementedError
 
-    def mark(self) -> Any:
-        """Where the engine's log of the run stands, for ``go_back``: there is none here."""
+    def mark(self, recording: Any) -> Any:
+        """Where the log of the run stands, for ``go_back``: there is none here."""
         return None
 
-    def go_back(self, mark: Any) -> None:
+    def go_back(self, recording: Any, mark: Any) -> None:
         """Forget what was logged since ``mark``."""
 
     def step_error(self, dt: float) -> float:

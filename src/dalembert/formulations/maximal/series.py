@@ -51,9 +51,9 @@ def recall(model, work, recording, inputs, knot):
         store4(bodies[i].q, recording.orientation[knot, i])
         store3(bodies[i].p, load3(recording.momentum[knot, i]))
         store3(bodies[i].l, load3(recording.momentum[knot, i, 3:]))
-    steps = recording.step_before.shape[0] - 1
+    known = max(inputs.wrench.shape[0], inputs.joint.shape[0], inputs.tension.shape[0])
     clear_inputs(model, work)
-    apply_inputs(model, work, inputs, min(knot, max(steps - 1, 0)))
+    apply_inputs(model, work, inputs, min(knot, max(known - 1, 0)))
     for i in range(work.joints.shape[0]):
         for k in range(6):
             work.joints[i].target[k] = inputs.target[knot, i, k]
