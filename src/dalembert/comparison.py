@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import AssemblyError, DalembertError, StepFailure
-from dalembert.formulations.formulation import Formulation
+from dalembert.formulations.engine import Formulation
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.variational import Variational

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -168,6 +169,19 @@ class Mechanism(EnvironmentBuilder):
     def __repr__(self) -> str:
         return f"<mechanism {self.name!r}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
 
+    def snapshot(self) -> Mechanism:
+        """A copy that later changes of this mechanism do not reach. Elements never change, and are shared."""
+        twin = copy(self)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, list):
+                setattr(twin, entry.name, list(value))
+            elif isinstance(value, dict):
+                setattr(twin, entry.name, {key: list(item) if isinstance(item, list) else item for key, item in value.items()})
+        twin.gravity = np.array(self.gravity, dtype=float)
+        twin._names = dict(self._names)
+        return twin
+
     def _take_name(self, name: str, what: str) -> str:
         if not isinstance(name, str) or not name:
             raise ModelError(f"{what} needs a name that is a non-empty string, got {name!r}")
@@ -221,6 +235,8 @@ class Mechanism(EnvironmentBuilder):
         collide: bool = False,
     ) -> Body:
         body = Body(self._take_name(name, "body"), len(self.bodies), mass, inertia, position, orientation, shape, collide)
+        for array in (inertia, position, orientation):
+            array.flags.writeable = False  # simulations and trajectories share it
         self.bodies.append(body)
         self._names[name] = body
         return body

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
+from dalembert.formulations.engine import Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
-
-Compute = Callable[[], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -308,6 +307,22 @@ class Trajectory:
         from dalembert.view.live import view_trajectory
 
         return view_trajectory(self, port=port, block=block, browser=browser)
+
+
+def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, readings: Readings) -> Trajectory:
+    """The trajectory of a recorded run, at times (N,)."""
+    armature = np.zeros((len(mechanism.joints), 6))
+    for joint in mechanism.joints:
+        armature[joint.index, : joint.type.freedom] = joint.type.armature
+    return Trajectory(
+        mechanism=mechanism.name, formulation=formulation,
+        bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
+        couplings=tuple(c.name for c in mechanism.couplings),
+        coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
+        mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
+        armature=armature if armature.any() else None, model=mechanism, touching=readings.touching,
+        _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,
+    )
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from dalembert.errors import ModelError
-from dalembert.formulations.maximal.system import build_system
+from dalembert.formulations.maximal.graph import build_graph
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.compile import compile_mechanism
+from dalembert.model.compile import compile_model
 from dalembert.model.topology import holds, spanning_tree, tree_order
 from dalembert.view.plots import COLOURS, FAINT, INK, _literal, finished, new_figure
 
@@ -110,7 +110,7 @@ def _draw_bodies(axis: Any, mechanism: Mechanism) -> None:
 
 def _draw_pattern(axis: Any, mechanism: Mechanism) -> None:
     """Blocks of the step matrix in order of elimination; what its factors add is drawn in another colour."""
-    structure = build_system(compile_mechanism(mechanism)).structure
+    structure = build_graph(compile_model(mechanism)).structure
     order = np.asarray(structure.order)
     pattern = structure.pattern()[np.ix_(order, order)]
     count = len(order)
