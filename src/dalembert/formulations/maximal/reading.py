@@ -93,7 +93,10 @@ class Reader:
 
     def least_norm(self, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
         """Forces, torques and actuation at some knots with the redundant part chosen least in a weighted norm."""
-        rate = self.motion()["rate"]
+        return self.share(self.motion()["rate"], weights, drive_weight, knots)
+
+    def share(self, rate: np.ndarray, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
+        """The same for forces and rates (N, joints, 6) that are known."""
         recording, placement = self.recording, Placement(self.mechanism, self.model, self.work)
         per_row = row_weights(placement, weights, drive_weight)
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
