@@ -24,6 +24,10 @@ from dalembert.kernels import kernel
 def double(x):
     return 2.0 * x
 
+@kernel
+def triple(x):
+    return 3.0 * x
+
 def jobs():
     yield double, (1.0,)
 
@@ -56,6 +60,7 @@ def run(tmp_path):
 def test_the_second_process_compiles(run):
     process = run("""
 ahead.prepare(some_jobs.jobs)
+some_jobs.triple(1.0)
 while not some_jobs.double.is_cached(1.0):
     time.sleep(0.05)
 ahead.prepare(some_jobs.jobs)
@@ -63,16 +68,33 @@ print(some_jobs.double(4.0))
 """)
     out, err = process.communicate(timeout=60)
     assert out == "8.0\n"
-    assert err.count("compiling kernels for the first time") == 1
+    assert err.count("compiling kernels") == 1
     assert len(err.splitlines()) == 1
 
 
-def test_what_is_cached_needs_no_second_process(run):
+def test_a_full_cache_needs_no_second_process(run):
+    """Nothing is said either, whatever jobs the cache does not hold: what is said is that something is compiled now."""
+    program = """
+ahead._start = lambda name: print("started", name)
+ahead.prepare(some_jobs.broken)
+some_jobs.triple(1.0)
+"""
+    out, err = run(program).communicate(timeout=60)
+    assert out == "started some_jobs:broken\n"
+    assert err.count("compiling kernels") == 1
+    assert run(program).communicate(timeout=60) == ("", "")
+
+
+def test_jobs_that_are_cached_need_no_second_process(run):
     process = run("""
 some_jobs.double(1.0)
+ahead._start = lambda name: print("started", name)
 ahead.prepare(some_jobs.jobs)
+some_jobs.triple(1.0)
 """)
-    assert process.communicate(timeout=60) == ("", "")
+    out, err = process.communicate(timeout=60)
+    assert out == ""
+    assert len(err.splitlines()) == 1
 
 
 def test_a_broken_second_process_does_no_harm(run):
@@ -116,6 +138,19 @@ time.sleep({0.0 if how == "done" else 1000.0})
     while not _ended(pid) and time.monotonic() < patience:
         time.sleep(0.05)
     assert _ended(pid)
+
+
+def test_a_run_says_once_that_it_compiles(tmp_path):
+    """With an empty cache; with a full one it says nothing, also where the first run ended before its second process."""
+    program = "import dalembert as da; da.Simulation(da.zoo.pendulum(), da.Variational(dt=0.01)).run(0.02)"
+    environment = {**os.environ, "DALEMBERT_CACHE": str(tmp_path), "DALEMBERT_AHEAD": "1"}
+    said = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stderr.splitlines()
+        for _ in range(2)
+    ]
+    assert len(said[0]) == 1
+    assert "compiling" in said[0][0]
+    assert said[1] == []
 
 
 @pytest.mark.parametrize(("jobs", "make", "formulation"), [

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: entries, digests, waiting for each other, what is removed."""
+"""The folder of compiled kernels: entries, waiting for each other, what is removed."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dalembert.kernels import cache
-from dalembert.kernels.cache import KEPT_DAYS, Folder, remove_unused, source_digest
+from dalembert.kernels.cache import KEPT_DAYS, MARK, Folder, remove_unused
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_entries_come_back(root):
     folder.save("a", b"first")
     folder.save("a", b"second")
     assert folder.load("a") == b"second"
-    assert [file.name for file in folder.path.iterdir()] == ["a"]
+    assert sorted(file.name for file in folder.path.iterdir()) == ["a", MARK]
     assert folder.path.parent == root
 
 
@@ -41,46 +41,19 @@ def test_a_cache_that_cannot_be_written_is_no_error(root, capsys):
     assert "cannot keep compiled kernels" in capsys.readouterr().err
 
 
-@pytest.fixture
-def sources(tmp_path, monkeypatch):
-    """A package of three files that import one another in a row; a function that gives the digest of the first."""
-    package = tmp_path / "dalembert"
-    package.mkdir()
-    (package / "top.py").write_text("from dalembert.middle import (\n    f,\n)\n")
-    (package / "middle.py").write_text("from dalembert import bottom\n")
-    (package / "bottom.py").write_text("value = 1\n")
-    (package / "other.py").write_text("value = 1\n")
-    monkeypatch.setattr(cache, "_SOURCE", package)
-
-    def digest() -> str:
-        source_digest.cache_clear()
-        cache._imports.cache_clear()
-        return source_digest(package / "top.py")
-
-    yield package, digest
-    source_digest.cache_clear()
-    cache._imports.cache_clear()
+def _age(folder: Path, days: float) -> None:
+    then = time.time() - days * 86400
+    os.utime(folder, (then, then))
 
 
-def test_digest_follows_imports(sources):
-    package, digest = sources
-    before = digest()
-    assert digest() == before
-    (package / "other.py").write_text("value = 2\n")
-    assert digest() == before
-    (package / "bottom.py").write_text("value = 2\n")
-    assert digest() != before
-
-
-def _make(root: Path, days: float, count: int) -> list[Path]:
-    folders = []
-    for i in range(count):
-        folder = root / f"{days}-{i}"
+def _make(root: Path, days: int, count: int) -> list[Path]:
+    """Folders like ours that were last used some days ago."""
+    folders = [root / f"kernels-{days:08d}{i:08d}" for i in range(count)]
+    for folder in folders:
         folder.mkdir(parents=True)
         (folder / "kernel").write_bytes(b"code")
-        then = time.time() - days * 86400
-        os.utime(folder, (then, then))
-        folders.append(folder)
+        (folder / MARK).touch()
+        _age(folder, days)
     return folders
 
 
@@ -98,8 +71,7 @@ def test_use_keeps_a_folder(root):
     folder = Folder(Path(__file__))
     folder.save("a", b"data")
     _make(root, KEPT_DAYS - 1, 1)
-    then = time.time() - 2 * KEPT_DAYS * 86400
-    os.utime(folder.path, (then, then))
+    _age(folder.path, 2 * KEPT_DAYS)
     cache._mark_used.cache_clear()
     assert folder.load("a") == b"data"
     remove_unused.__wrapped__()
@@ -112,6 +84,42 @@ def test_the_newest_folders_stay(root, monkeypatch):
     newest = _make(root, 1, 2)
     remove_unused.__wrapped__()
     assert sorted(root.iterdir()) == newest
+
+
+def test_what_others_made_stays(root, monkeypatch, tmp_path):
+    """The cache may be pointed at a folder that holds a user's own."""
+    (ours,) = _make(root, KEPT_DAYS + 1, 1)
+    (elsewhere,) = _make(tmp_path / "elsewhere", KEPT_DAYS + 1, 1)
+    named, marked = root / "kernels-0123456789abcdef", root / "thesis"
+    for folder in (named, marked):
+        folder.mkdir()
+        (folder / "chapter").write_text("years of work")
+    (marked / MARK).touch()
+    (root / "kernels-fedcba9876543210").symlink_to(elsewhere)
+    (ours / "link").symlink_to(marked)
+    for folder in (named, marked, ours):
+        _age(folder, KEPT_DAYS + 1)
+    monkeypatch.setattr(cache, "KEPT_FOLDERS", 0)
+    remove_unused.__wrapped__()
+    assert not ours.exists()
+    assert len(list(root.iterdir())) == 3
+    assert all((folder / "chapter").exists() for folder in (named, marked))
+    assert (elsewhere / "kernel").exists()
+
+
+def test_an_interrupted_removal_is_taken_up_again(root, monkeypatch):
+    (folder,) = _make(root, KEPT_DAYS + 1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", _fail)
+        remove_unused.__wrapped__()
+    assert not folder.exists()
+    assert len(list(root.iterdir())) == 1
+    remove_unused.__wrapped__()
+    assert not list(root.iterdir())
+
+
+def _fail(*_: object) -> None:
+    raise OSError
 
 
 HOLDER = """

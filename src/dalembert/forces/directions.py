@@ -8,7 +8,7 @@ from dalembert.model.hessians import add_direction, write_direction
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import BALL
 from dalembert.model.rows import direction_gradient, frame_rotation
-from dalembert.spatial.tuples import add3, load3, load9, mat_t_vec, mat_vec, neg3, scale3
+from dalembert.spatial.tuples import load9, mat_t_vec, mat_vec, neg3
 
 ZERO3 = (0.0, 0.0, 0.0)
 
@@ -37,10 +37,8 @@ def push(body, scale, force, torque):
 @kernel
 def push_along_joints(model, work):
     """Add springs and inputs along the free directions to the loads of both bodies; driven directions are locked."""
-    for index in range(model.joints.shape[0]):
+    for index in model.active:
         joint = model.joints[index]
-        if not joint.active:
-            continue
         at = work.joints[index]
         parent, child = work.bodies[joint.parent], work.bodies[joint.child]
         y, C, R_parent = joint_at_knot(work.bodies, joint)
@@ -62,10 +60,8 @@ def push_along_joints(model, work):
 def energy_along_joints(model, work):
     """Energy of all springs of the joints, in J."""
     energy = 0.0
-    for index in range(model.joints.shape[0]):
+    for index in model.active:
         joint = model.joints[index]
-        if not joint.active:
-            continue
         _, C, _ = joint_at_knot(work.bodies, joint)
         for i in range(joint.free):
             energy += spring(joint, work.joints[index], i)[2]

@@ -29,13 +29,24 @@ def potential_energy(model, work):
 
 
 @kernel
-def apply_inputs(model, work, inputs, index):
-    """Give bodies and joints their inputs of one step; nothing is left of earlier ones."""
+def clear_inputs(model, work):
+    """Nothing is left of the inputs of earlier steps."""
     for i in range(model.bodies.shape[0] - 1):
-        body = work.bodies[i]
         for c in range(6):
-            body.push[c] = inputs.wrench[index, i, c] if inputs.wrench.shape[0] > 0 else 0.0
+            work.bodies[i].push[c] = 0.0
     for i in range(model.joints.shape[0]):
-        at = work.joints[i]
-        for k in range(model.joints[i].free):
-            at.input[k] = inputs.joint[index, i, k] if inputs.joint.shape[0] > 0 else 0.0
+        for k in range(6):
+            work.joints[i].input[k] = 0.0
+
+
+@kernel
+def apply_inputs(model, work, inputs, index):
+    """Give bodies and joints their inputs of one step. Needs ``clear_inputs`` before the first one."""
+    if inputs.wrench.shape[0] > 0:
+        for i in range(model.bodies.shape[0] - 1):
+            for c in range(6):
+                work.bodies[i].push[c] = inputs.wrench[index, i, c]
+    if inputs.joint.shape[0] > 0:
+        for i in model.active:
+            for k in range(model.joints[i].free):
+                work.joints[i].input[k] = inputs.joint[index, i, k]

@@ -1,30 +1,70 @@
-"""How every compiled kernel is declared: one set of Numba options."""
+"""How every compiled kernel is declared: one set of Numba options, and one of three ways to run them.
+
+Usually `compiler` compiles them. With a Numba that this was not tested with, or with ``DALEMBERT_COMPILER=plain``,
+Numba's own ``njit`` does, which takes longer. With ``NUMBA_DISABLE_JIT=1`` they stay Python.
+"""
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from numba.core import config
+import numba
 
-from dalembert.kernels.compiler import Kernel
+from dalembert.kernels.interpreted import interpreted
+from dalembert.kernels.plain import plain
+
+_failure: Exception | None = None
+try:
+    from dalembert.kernels.compiler import declare as compiled
+except (ImportError, AttributeError, TypeError) as error:  # Numba's insides are others
+    _failure = error
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = dict(nopython=True, nogil=True, error_model="numpy", fastmath={"contract"}, no_cfunc_wrapper=True, forceinline=False)
+#: without reference counts: a record of a dozen arrays would be counted up and down at every call
+OPTIONS: dict[str, Any] = dict(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+#: the first Numba whose insides `compiler` knows, and the first that it was not tested with
+TESTED = ((0, 62), (0, 69))
+#: whether kernels are compiled at all
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
-def _declare(function: F, **options: Any) -> F:
-    return cast(F, function if config.DISABLE_JIT else Kernel(function, targetoptions={**OPTIONS, **options}))  # type: ignore[attr-defined]
+def _choose() -> Callable[..., Any]:
+    """What makes a kernel of a function."""
+    if not COMPILED:
+        return interpreted
+    if os.environ.get("DALEMBERT_COMPILER") == "plain":
+        return plain
+    try:
+        if _failure:
+            raise _failure
+        if not TESTED[0] <= numba.version_info.short < TESTED[1]:
+            raise ImportError("it was not tested with that version")
+        compiled(_choose, **OPTIONS)
+    except (ImportError, AttributeError, TypeError) as problem:
+        warnings.warn(f"dalembert uses Numba {numba.__version__} the plain way, and the first run takes longer: {problem}", RuntimeWarning, stacklevel=3)
+        return plain
+    return compiled
+
+
+_declare = _choose()
 
 
 def kernel(function: F) -> F:
     """Compile ``function``."""
-    return _declare(function)
+    return cast(F, _declare(function, **OPTIONS))
+
+
+def allocating(function: F) -> F:
+    """Compile ``function``, which makes arrays: outside of steps only."""
+    return cast(F, _declare(function, **{**OPTIONS, "_nrt": True}))
 
 
 def inline(function: F) -> F:
     """Compile ``function`` as a small helper that disappears into its callers."""
-    return _declare(function, forceinline=True)
+    return cast(F, _declare(function, forceinline=True, **OPTIONS))
 
 
 def specialise(function: F, name: str, file: str) -> F:
@@ -34,4 +74,4 @@ def specialise(function: F, name: str, file: str) -> F:
     """
     function.__code__ = function.__code__.replace(co_filename=file, co_name=name)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
-    return _declare(function)
+    return kernel(function)

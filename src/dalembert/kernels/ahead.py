@@ -1,5 +1,6 @@
 """Compiling what a run needs later in a second process, while the first compiles what it needs now.
 
+It begins when the first process finds that it has to compile something: with a full cache nothing is started or said.
 Both find each other's results in the cache, and neither compiles what the other is at. The second process ends with its
 list or with the first process, says nothing, and whatever happens to it the first one can do without.
 """
@@ -24,14 +25,27 @@ Jobs = Iterable[tuple[Any, tuple[Any, ...]]]
 _SECOND = "import sys; sys.path[:] = sys.argv[2:]; from dalembert.kernels.ahead import work; work(sys.argv[1])"
 
 
+_pending: list[Callable[[], Jobs]] = []
+
+
 @functools.cache
 def prepare(jobs: Callable[[], Jobs]) -> None:
-    """Where ``jobs`` are not in the cache yet, say so on standard error and begin with them in a second process."""
-    if all(kernel.is_cached(*arguments) for kernel, arguments in jobs()):
-        return
-    print("dalembert: compiling kernels for the first time, about 20 seconds (cached for later runs)", file=sys.stderr, flush=True)
-    if _may_start():
-        _start(f"{jobs.__module__}:{jobs.__qualname__}")
+    """``jobs`` are what a run will need, should it turn out that kernels have to be compiled."""
+    _pending.append(jobs)
+
+
+def begin_compiling() -> None:
+    """A kernel that is needed now is not in the cache: say so once, and begin with the jobs in a second process."""
+    _say_so()
+    while _pending:
+        jobs = _pending.pop()
+        if _may_start() and not all(kernel.is_cached(*arguments) for kernel, arguments in jobs()):
+            _start(f"{jobs.__module__}:{jobs.__qualname__}")
+
+
+@functools.cache
+def _say_so() -> None:
+    print("dalembert: compiling kernels, up to about 20 seconds (kept for later runs)", file=sys.stderr, flush=True)
 
 
 def _may_start() -> bool:

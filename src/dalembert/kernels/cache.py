@@ -2,7 +2,7 @@
 
 A folder's name holds a digest of the declaring file and of every dalembert file that it imports, directly or not: stale
 machine code cannot be found. An entry is one file that appears whole or not at all. Folders that nobody used for long
-are removed.
+are removed, if they bear our name and our mark: the cache may lie in a folder that holds other things.
 """
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
+from dalembert.kernels.closure import source_digest
 
 fcntl: Any = None
 with suppress(ImportError):  # not on Windows: two processes may then compile the same kernel, and the later one wins
@@ -30,9 +29,8 @@ with suppress(ImportError):  # not on Windows: two processes may then compile th
 KEPT_DAYS, KEPT_FOLDERS = 30, 300
 #: longest wait for another process that compiles the same kernel, s
 PATIENCE = 300.0
-
-_SOURCE = Path(__file__).parent.parent
-_IMPORT = re.compile(r"^\s*(?:from\s+(dalembert[\w.]*)\s+import\s+\(?([\w\s,]*)|import\s+(dalembert[\w.]*))", re.MULTILINE)
+#: the file that says whose a folder is, and the names our folders have; with a process number, one that is being removed
+MARK, OURS = "made-by-dalembert", re.compile(r"kernels-[0-9a-f]{16}(-\d+)*")
 
 
 def cache_root() -> Path:
@@ -44,49 +42,19 @@ def cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "dalembert"
 
 
-def _file_of(module: str) -> Path | None:
-    stem = _SOURCE.joinpath(*module.split(".")[1:])
-    for candidate in (stem.with_suffix(".py"), stem / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-@functools.cache
-def _imports(path: Path) -> tuple[Path, ...]:
-    """The dalembert files that ``path`` imports."""
-    found: set[Path] = set()
-    for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-        module = match.group(1) or match.group(3)
-        names = [n.split(" as ")[0].strip() for n in (match.group(2) or "").split(",")]
-        for name in [module, *(f"{module}.{n}" for n in names if n)]:
-            file = _file_of(name)
-            if file is not None:
-                found.add(file)
-    return tuple(sorted(found))
-
-
-@functools.cache
-def source_digest(path: Path) -> str:
-    """A digest of ``path`` and of all dalembert files it imports, transitively."""
-    seen: set[Path] = set()
-    todo = [path]
-    while todo:
-        file = todo.pop()
-        if file not in seen:
-            seen.add(file)
-            todo.extend(_imports(file))
-    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version_info[:2]}".encode())
-    for file in sorted(seen):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 class Folder:
     """The compiled kernels of one source file."""
 
     def __init__(self, source: Path) -> None:
-        self.path = cache_root() / source_digest(source)
+        self.path = cache_root() / f"kernels-{source_digest(source)}"
+
+    def make(self) -> None:
+        """Make the folder, marked as ours; one that was there without the mark stays somebody else's."""
+        try:
+            self.path.mkdir(parents=True)
+        except FileExistsError:
+            return
+        (self.path / MARK).write_text("Compiled kernels of dalembert. This folder is removed when it has not been used for long.\n")
 
     def holds(self, name: str) -> bool:
         """Whether there is an entry."""
@@ -104,7 +72,7 @@ class Folder:
     def save(self, name: str, data: bytes) -> None:
         """Write an entry. What cannot be written is compiled again next time."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.make()
             handle, temporary = tempfile.mkstemp(dir=self.path)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -176,18 +144,34 @@ def _complain(message: str) -> None:
 
 @functools.cache
 def remove_unused() -> None:
-    """Remove folders that no process used for a month, and all but the newest few hundred. Once per process.
+    """Remove our folders that no process used for a month, and all but the newest few hundred. Once per process.
 
-    A folder is renamed before it is removed: nobody finds half of one.
+    A folder is renamed before it is removed: nobody finds half of one. Its mark goes last, so that what is left of an
+    interrupted removal is removed later.
     """
     folders = []
     for folder in cache_root().iterdir():
         with suppress(OSError):
-            if folder.is_dir():
+            if is_ours(folder):
                 folders.append((folder.stat().st_mtime, folder))
     folders.sort(reverse=True)
     oldest = time.time() - KEPT_DAYS * 86400
     for rank, (used, folder) in enumerate(folders):
         if rank >= KEPT_FOLDERS or used < oldest:
             with suppress(OSError):
-                shutil.rmtree(folder.replace(folder.with_name(f"{folder.name}-{os.getpid()}")))
+                _remove(folder.replace(folder.with_name(f"{folder.name}-{os.getpid()}")))
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether dalembert made this folder."""
+    return OURS.fullmatch(folder.name) is not None and not folder.is_symlink() and (folder / MARK).is_file()
+
+
+def _remove(folder: Path) -> None:
+    for item in folder.iterdir():
+        if item.is_dir() and not item.is_symlink():
+            shutil.rmtree(item)
+        elif item.name != MARK:
+            item.unlink()
+    (folder / MARK).unlink()
+    folder.rmdir()

@@ -24,6 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 from numba.core.typing.typeof import Purpose, typeof
 
+from dalembert.kernels.ahead import begin_compiling
 from dalembert.kernels.cache import Folder
 
 #: passes for what kernels do not contain: closures, comprehensions, array expressions, literal_unroll, with statements
@@ -120,7 +121,10 @@ class KernelCache(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         data = self.folder.load(self.entry(sig, target_context.codegen()))
-        return None if data is None else self.rebuild(target_context, *pickle.loads(data))
+        if data is None:  # Numba compiles next
+            begin_compiling()
+            return None
+        return self.rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self.folder.save(self.entry(sig, data.codegen), dumps(self.reduce(data)))
@@ -210,6 +214,11 @@ class Kernel(Dispatcher):
     def compile(self, sig: Any) -> Any:
         with collection_paused():
             return super().compile(sig)
+
+
+def declare(function: Callable, forceinline: bool = False, **options: Any) -> Kernel:
+    """A kernel of ``function``."""
+    return Kernel(function, targetoptions=dict(nopython=True, no_cfunc_wrapper=True, forceinline=forceinline, **options))
 
 
 def signature_of(*arguments: Any) -> tuple[types.Type, ...]:

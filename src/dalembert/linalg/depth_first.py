@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernels import kernel
+from dalembert.kernels import allocating
 
 
 def depth_first(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def _positions(order: np.ndarray) -> np.ndarray:
     return position
 
 
-@kernel
+@allocating
 def _search(roots, constraint, offset, neighbour):
     """Depth-first search of all components: the nodes as found, and which of them close cycles.
 

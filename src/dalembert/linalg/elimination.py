@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernels import inline, kernel
+from dalembert.kernels import allocating, inline
 from dalembert.linalg.heap import settle, take_first
 from dalembert.linalg.support import SUPPORT, assign_rows, build_edges, is_supported
 
@@ -74,7 +74,7 @@ def eliminate(
     return _eliminate(nodes, lists, edges, heap, position is None, waiting, limit)
 
 
-@inline
+@allocating
 def _room_for(pool, used, more):
     """``pool``, or a longer copy when it has no room for ``more`` numbers after ``used``."""
     if used + more <= len(pool):
@@ -95,7 +95,7 @@ def _join(nodes, c, p, pool, used):
     return used + 1
 
 
-@kernel
+@allocating
 def _form_element(nodes, lists, c, pool, used):
     """Make node c an element at the end of the pool, of all that is next to c or to its elements; returns the pool."""
     pivot = nodes[c]
@@ -114,7 +114,7 @@ def _form_element(nodes, lists, c, pool, used):
     return pool
 
 
-@kernel
+@allocating
 def _attach(nodes, lists, p, c):
     """Put element c in the lists of its member p, in place of the elements it absorbed and the nodes it covers."""
     member = nodes[p]
@@ -133,7 +133,7 @@ def _attach(nodes, lists, p, c):
     member.neighbours = kept - member.lists
 
 
-@kernel
+@allocating
 def _degree(nodes, lists, pool, p, c, joined_size, stamp):
     """Numbers in the neighbours of p, a member of the latest element c; zero for a leaf, which joins nobody.
 
@@ -176,7 +176,7 @@ def _mark_eliminated(nodes, edges, queue, c):
         nodes[c].free = nodes[c].size
 
 
-@kernel
+@allocating
 def _eliminate(nodes, lists, edges, heap, by_degree, waiting, limit):
     n = len(nodes)
     order = np.empty(n, np.int64)

@@ -1,7 +1,7 @@
 """A row of WIDTH numbers in one SIMD register, as a Numba type with the few operations that block algebra needs.
 
 Numba leaves short loops over possibly overlapping arrays scalar; values of this type are LLVM vectors, so a kernel
-written with them is vectorised by construction. Everything here is for compiled code only.
+written with them is vectorised by construction. Without compiling, `plain_rows` takes the place of the operations.
 """
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-WIDTH = 8
-"""Numbers in a row, and with it the largest size of a node (blocks are stored WIDTH x WIDTH)."""
+from dalembert.kernels import COMPILED
+from dalembert.linalg import plain_rows
+from dalembert.linalg.plain_rows import WIDTH
 
 _REAL = ir.DoubleType()
 _INDEX = ir.IntType(32)
@@ -47,7 +48,7 @@ class _RowModel(models.PrimitiveModel):
 
 def _operation(emitter: Callable[..., Any]) -> Any:
     """An operation for compiled code: ``emitter`` takes a typing context before its arguments, the caller does not."""
-    return intrinsic(emitter)
+    return intrinsic(emitter) if COMPILED else getattr(plain_rows, emitter.__name__)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, indices: list[Any]) -> Any:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernels import kernel
+from dalembert.kernels import allocating
 
 
 class Schedule(NamedTuple):
@@ -73,7 +73,7 @@ def build_schedule(
     )
 
 
-@kernel
+@allocating
 def _targets(rank, diagonal, start, parent, lower, upper, count):
     """The blocks that each pivot updates.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernels import inline, kernel
+from dalembert.kernels import allocating, inline
 
 SUPPORT = [
     ("size", "i8"),
@@ -55,7 +55,7 @@ def _visit(nodes, queue, length, node, edge):
     return length + 1
 
 
-@kernel
+@allocating
 def _find_free(nodes, edges, queue, start):
     """An ordinary node with free unknowns that the constraint node ``start`` can reach by pushing rows aside, or -1."""
     found = -1
@@ -80,7 +80,7 @@ def _find_free(nodes, edges, queue, start):
     return found
 
 
-@kernel
+@allocating
 def assign_rows(nodes, edges, queue, start):
     """Assign the rows of the constraint node ``start`` one by one; returns how many found an unknown."""
     for rows in range(nodes[start].size):
@@ -98,7 +98,7 @@ def assign_rows(nodes, edges, queue, start):
     return nodes[start].size
 
 
-@kernel
+@allocating
 def is_supported(nodes, edges, queue, start):
     """Whether all rows of the constraint node ``start`` could be assigned now; they are not."""
     rows = assign_rows(nodes, edges, queue, start)

@@ -45,7 +45,8 @@ def compile_model(mechanism: Mechanism) -> Model:
     for coupling in mechanism.couplings:
         _write_coupling(couplings[coupling.index], coupling, count)
     driven = np.flatnonzero(joints["driven"].any(axis=1))
-    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven)
+    active = np.flatnonzero(joints["active"])
+    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven, active)
     _set_softness(model, mechanism)
     for array in model:
         array.flags.writeable = False

@@ -11,11 +11,9 @@ from __future__ import annotations
 from math import pi
 
 from dalembert.kernels import inline, kernel
-from dalembert.model.records import BALL, DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
+from dalembert.model.records import DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
 from dalembert.model.rows import direction_gradient, unit_distance
-from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
-    add3,
     add9,
     column,
     load3,
@@ -25,12 +23,10 @@ from dalembert.spatial.tuples import (
     mat_t_mul,
     mat_t_vec,
     mat_vec,
-    neg3,
     outer3,
     scale3,
     scale9,
     skew,
-    transpose,
 )
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

@@ -50,13 +50,16 @@ COUPLING = np.dtype(
 
 
 class Model(NamedTuple):
-    """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,), indices of driven joints."""
+    """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,); indices of the joints that
+    are driven, and of those with springs, inputs or limits along their directions.
+    """
 
     bodies: np.ndarray
     joints: np.ndarray
     couplings: np.ndarray
     gravity: np.ndarray
     driven: np.ndarray
+    active: np.ndarray
 
 
 # What every Newton iteration touches comes first in a record, so that it lies together in memory.

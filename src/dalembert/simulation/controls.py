@@ -25,10 +25,10 @@ class InputTables:
     """Inputs of every step of a run, and the targets of the driven joints at every knot and between."""
 
     def __init__(
-        self, mechanism: Mechanism, engine: Engine, targets: Mapping[str, Target], held: np.ndarray, steps: int, times: Callable[[float], float],
+        self, mechanism: Mechanism, engine: Engine, targets: Mapping[str, Target], held: np.ndarray, steps: int, times: Callable[[Any], Any],
         controlled: bool,
     ) -> None:
-        """``held`` (joints, 6): targets at the first knot; ``times``: the time (s) of a number of steps from there."""
+        """``held`` (joints, 6): targets at the first knot; ``times``: the times (s) of numbers of steps from there."""
         self.mechanism, self.times = mechanism, times
         self.nodes, self.one_start = engine.nodes, engine.one_start
         self.stepwise = bool(mechanism.potentials)
@@ -40,7 +40,7 @@ class InputTables:
         self.driven = any("motion" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         if self.driven:
             self.target = np.repeat(held[None], steps + 1, axis=0)
-            knots = np.array([times(step) for step in range(steps + 1)])
+            knots = times(np.arange(steps + 1))
             for name, target in targets.items():
                 self._follow(mechanism[name], target, knots)
         else:

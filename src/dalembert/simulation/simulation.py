@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
-from dalembert.formulations.engine import Engine, Formulation, Inputs, Knot, Start
+from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
@@ -326,13 +326,13 @@ class Simulation:
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
-        times = np.array([_times(begun, dt)(step) for step in range(done + 1)])
+        times = _times(begun, dt)(np.arange(done + 1))
         readings = engine.read(recording, tables.recorded(done), done + 1, dt, start)
         return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
 
 
-def _times(state: State, dt: float) -> Callable[[float], float]:
-    """The time (s) of a number of steps of ``dt`` from a state: the same however a run is divided."""
+def _times(state: State, dt: float) -> Callable[[Any], Any]:
+    """The times (s) of numbers of steps of ``dt`` from a state: the same however a run is divided."""
     origin, count, _ = state.after(0, dt)
     return lambda steps: origin + (count + steps) * dt
 

@@ -182,9 +182,8 @@ class MaximalEngine:
         return self._reader(Recording(*(array[:knots] for array in recording)), inputs, dt, coordinate).readings()
 
     def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Reader:
-        work = build_graph(self.model).work
         return Reader(
-            self.mechanism, self.model, work, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
+            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
         )
 
     def trusted(self, recording: Recording) -> np.ndarray:

@@ -3,13 +3,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.formulations.engine import Inputs, Readings
+from dalembert.formulations.maximal.graph import build_graph
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.series import DRIVE, SHARES, Motion, force_series, motion_series, new_motion, pose_series
+from dalembert.formulations.maximal.series import (
+    DRIVE,
+    SHARES,
+    Motion,
+    force_series,
+    motion_series,
+    new_motion,
+    pose_series,
+)
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.least_norm import least_norm, row_weights
 from dalembert.model.placement import Placement
@@ -23,11 +33,10 @@ ALL_SHARES = (*SHARES, "friction", "limit")
 
 @dataclass
 class Reader:
-    """Derives series from a recording, with a work of its own (``work``: with the graph of bodies, joints and couplings)."""
+    """Derives series from a recording, with a work of its own, which is made when it is needed."""
 
     mechanism: Mechanism
     model: Model
-    work: Work
     compliance: float
     recording: Recording
     inputs: Inputs
@@ -38,6 +47,11 @@ class Reader:
     #: (N, joints, 6, 2) forces of dry friction and of limits along the directions, which are part of the inputs too
     pushed: np.ndarray | None = None
     _pose: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @cached_property
+    def work(self) -> Work:
+        """Scratch with the graph of bodies, joints and couplings."""
+        return build_graph(self.model).work
 
     @property
     def knots(self) -> int:

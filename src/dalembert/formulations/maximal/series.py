@@ -7,9 +7,9 @@ import numpy as np
 
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.directions import spring
-from dalembert.forces.loads import apply_inputs, potential_energy
+from dalembert.forces.loads import apply_inputs, clear_inputs, potential_energy
 from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
-from dalembert.kernels import inline, kernel
+from dalembert.kernels import allocating, inline, kernel
 from dalembert.model.pose import aim_all, joint_at_knot, joint_rates, open_amounts, put6
 from dalembert.model.records import BALL, COMPLIANT
 from dalembert.model.rows import direction_gradient, frame_rotation
@@ -48,6 +48,7 @@ def recall(model, work, recording, inputs, knot):
         store3(bodies[i].p, load3(recording.momentum[knot, i]))
         store3(bodies[i].l, load3(recording.momentum[knot, i, 3:]))
     steps = recording.step_before.shape[0] - 1
+    clear_inputs(model, work)
     apply_inputs(model, work, inputs, min(knot, max(steps - 1, 0)))
     for i in range(work.joints.shape[0]):
         for k in range(6):
@@ -79,7 +80,7 @@ def is_kick(recording, knot):
     return recording.step_before[knot] == recording.step_before[knot + 1]
 
 
-@kernel
+@allocating
 def motion_series(model, work, compliance, recording, inputs, prescribed, motion, exact, trusted):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
 

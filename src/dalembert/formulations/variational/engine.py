@@ -1,7 +1,7 @@
 """What steps a mechanism by the variational integrator."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

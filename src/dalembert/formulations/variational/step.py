@@ -1,7 +1,7 @@
 """Kernels of the variational integrator: one step, and runs of steps."""
 from __future__ import annotations
 
-from dalembert.forces.loads import apply_inputs
+from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
 from dalembert.formulations.variational.equations import (
     Interval,
@@ -165,6 +165,7 @@ def run_steps(model, state, inputs, options, work, recording, first, count, dt):
     Returns (outcome, steps done, residual of the last try); the state is that of the last step that was solved.
     """
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
         knot = first + index
         before = state.clock[0]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.whole import write_whole
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
+from dalembert.io.whole import write_whole
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
