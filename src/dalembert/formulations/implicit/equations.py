@@ -181,7 +181,7 @@ def unit(k):
 def jacobian(stage):
     """Write the blocks of the Newton matrix at the iterate; the compliance is the diagonal of the constraint rows."""
     model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
-    blocks, edges, K = work.blocks, own.edges, own.K[:12]
+    blocks, edges, K = work.blocks, own.edges, own.K
     world = work.bodies.shape[0] - 1
     for i in range(world):
         inertia_block(blocks[work.bodies[i].diagonal].M, model.bodies[i], own.bodies[i], gamma)
@@ -199,7 +199,7 @@ def jacobian(stage):
             add_row(K, joint, at, k, at.mu[k], y, C, Rp)
         K *= 1.0 / gamma
         if joint.active:
-            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.K[12])
+            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
         # K so far is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
         add_stiffness(work, joint, edges[i], K, gamma * gamma)
         if joint.rows == 0:
@@ -281,7 +281,7 @@ def add_stiffness(work, joint, edge, K, scale):
 def law_row(stage, index, k, y, C, Rp):
     """mu + (gamma d + a) (G u) - a (G u)_p = 0 by the unknowns of both bodies: through the velocities, and the turning of G."""
     joint, at, own, gamma = stage.model.joints[index], stage.work.joints[index], stage.own, stage.gamma
-    blocks, K, world = stage.work.blocks, own.K[:12], own.bodies.shape[0]
+    blocks, K, world = stage.work.blocks, own.K, own.bodies.shape[0]
     weight = gamma * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
     K[:] = 0.0
     add_row(K, joint, at, k, 1.0, y, C, Rp)
@@ -318,7 +318,7 @@ def law_row(stage, index, k, y, C, Rp):
 def coupling_blocks(stage, index):
     """Blocks of one coupling, and the change of its forces with the pose."""
     model, work, own = stage.model, stage.work, stage.own
-    blocks, K = work.blocks, own.K[:12]
+    blocks, K = work.blocks, own.K
     coupling, tie = model.couplings[index], work.couplings[index]
     blocks[tie.diagonal].M[0, 0] = stage.compliance * coupling.soft
     for slot in range(coupling.bodies):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.forces.loads import apply_inputs
+from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import FLIP, Stage, add4, dot4, residual
 from dalembert.formulations.implicit.state import Scratch, recall, record
 from dalembert.formulations.implicit.step import accept, aggregate, aggregate_bdf, bdf_gamma, finish, history_of
@@ -209,8 +209,11 @@ def best_order(paths, sizes, known):
             store(sizes, k, largest(load(sizes, k), load(paths[i].D, k)))
     order, least = 0, np.inf
     for k in range(1, known + 1):
-        if sizes[k].max() < least:
-            order, least = k, sizes[k].max()
+        size = 0.0
+        for c in range(WIDTH):
+            size = max(size, sizes[k, c])
+        if size < least:
+            order, least = k, size
     return order
 
 
@@ -427,6 +430,7 @@ def step(model, state, inputs, index, dt, options, work, scratch, after):
 def run_steps(model, state, inputs, options, work, scratch, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording. Returns (outcome, steps done, largest open row)."""
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
         knot = first + index + 1
         outcome, iterations, size, gamma = step(model, state, inputs, index, dt, options, work, scratch, state)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.forces.loads import apply_inputs
+from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import evaluate_knot, project
 from dalembert.kernels import kernel
 from dalembert.model.pose import joint_rates, open_amounts, put6, set_targets
@@ -154,6 +154,7 @@ def record(model, state, recording, knot):
 def run_steps(model, state, inputs, options, work, own, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording. Returns (steps done, largest residual of the velocity rows)."""
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
         size = step(model, state, inputs, index, dt, options, work, own, state)
         if not isfinite(size):

@@ -41,18 +41,19 @@ class ImplicitState(NamedTuple):
 
 class Scratch(NamedTuple):
     """A stage's own scratch: bodies, axles (one per joint where some inertia is reflected, none otherwise), blocks
-    between joined bodies (joints, 2), and room for second derivatives (13, 12).
+    between joined bodies (joints, 2), and room for second derivatives (12, 12) and a direction (12,).
     """
 
     bodies: np.ndarray
     axles: np.ndarray
     edges: np.ndarray
     K: np.ndarray
+    direction: np.ndarray
 
 
 def new_scratch(bodies: int, axles: int, edges: np.ndarray) -> Scratch:
     """Room for stages."""
-    return Scratch(np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((13, 12)))
+    return Scratch(np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((12, 12)), np.zeros(12))
 
 
 @inline

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.forces.loads import apply_inputs
+from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import (
     Stage,
     jacobian,
@@ -272,6 +272,7 @@ def run_steps(model, state, inputs, options, work, own, recording, first, count,
     Returns (outcome, steps done, residual of the last try); the state is that of the last step that was solved.
     """
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
         outcome, iterations, size = step(model, state, inputs, index, dt, options, work, own, state)
         if outcome != SOLVED:
