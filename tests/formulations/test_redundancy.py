@@ -7,8 +7,8 @@ from machines import two_motors
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.formulations.maximal.least_norm import least_norm
-from dalembert.formulations.maximal.redundancy import row_set
+from dalembert.model.least_norm import least_norm
+from dalembert.model.redundancy import row_set
 
 
 def geared_wheels() -> da.Mechanism:
