@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Inputs, Readings
 from dalembert.formulations.maximal.graph import build_graph
@@ -23,7 +24,7 @@ from dalembert.formulations.maximal.series import (
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.least_norm import least_norm, row_weights
 from dalembert.model.placement import Placement
-from dalembert.model.records import Model, Work
+from dalembert.model.records import BALL, Model, Work
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential"})
 MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force"})
@@ -126,18 +127,23 @@ class Reader:
         return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self._prescribed()))
 
     def _prescribed(self) -> np.ndarray:
-        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
-        coordinate = self.pose()["coordinate"]
-        prescribed = np.zeros((2, *coordinate.shape))
-        rate, acceleration = prescribed[0], prescribed[1]
-        driven = self.model.joints["driven"].astype(bool)
-        if driven.any() and self.knots > 3:
-            dt = self.dt
-            rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
-            p = coordinate[:, driven]
-            second = acceleration[:, driven]
-            second[1:-1] = (p[2:] - 2.0 * p[1:-1] + p[:-2]) / dt**2
-            second[0] = (2.0 * p[0] - 5.0 * p[1] + 4.0 * p[2] - p[3]) / dt**2
-            second[-1] = (2.0 * p[-1] - 5.0 * p[-2] + 4.0 * p[-3] - p[-4]) / dt**2
-            acceleration[:, driven] = second
+        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their targets.
+
+        Those of free rotations are an angular velocity and its rate in the parent's axes. Needs four knots for second order,
+        and three for anything.
+        """
+        joints = self.model.joints
+        prescribed = np.zeros((2, self.knots, len(joints), 6))
+        driven = joints["driven"].astype(bool)
+        ball = driven & (joints["free_kind"] == BALL)
+        if driven.any() and self.knots > 2:
+            moved = np.diff(self.inputs.target[: self.knots], axis=0)
+            for i in np.flatnonzero(ball.any(axis=1)):
+                turns = Rotation.from_rotvec(self.inputs.target[: self.knots, i, ball[i]])
+                moved[:, i, ball[i]] = (turns[1:] * turns[:-1].inv()).as_rotvec()
+            rate, acceleration = (moved[1:] + moved[:-1]) / (2.0 * self.dt), (moved[1:] - moved[:-1]) / self.dt**2
+            for values, inner in zip(prescribed, (rate, acceleration)):
+                values[1:-1] = inner
+                values[0], values[-1] = (2.0 * inner[0] - inner[1], 2.0 * inner[-1] - inner[-2]) if len(inner) > 1 else (inner[0], inner[0])
+            prescribed[:, :, ~driven] = 0.0
         return prescribed

@@ -80,6 +80,21 @@ def is_kick(recording, knot):
     return recording.step_before[knot] == recording.step_before[knot + 1]
 
 
+@inline
+def ask_for_rates(model, work, rates, drives):
+    """Let reflected inertias keep their rates (joints, 6), and with ``drives`` the driven directions too: at a start these may
+    not move as their targets do yet.
+    """
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        for k in range(joint.rows):
+            direction = joint.row_direction[k]
+            if joint.row_kind[k] == COMPLIANT:
+                at.spin[direction] = joint.armature[direction] * rates[i, direction]
+            elif direction >= 0 and drives:
+                at.r[k] = rates[i, direction]
+
+
 @allocating
 def motion_series(model, work, compliance, recording, inputs, prescribed, motion, exact, trusted):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
@@ -88,11 +103,13 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     half kick of the interval before, projected on the joints. Where no force was recorded for the knot itself it comes from
     an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
     and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
-    (N,). ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    (N,). Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
     """
     bodies, joints = work.bodies, work.joints
     velocity = motion.velocity
     wanted = velocity[0].copy()
+    closed = velocity[0].copy()
     impulse = recording.row_force[0].copy()
     coupling_impulse = recording.coupling_force[0].copy()
     for knot in range(velocity.shape[0]):
@@ -106,21 +123,26 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
         for i in range(work.couplings.shape[0]):
             work.couplings[i].r = 0.0
-        half = 0.5 * recording.step_before[knot]
-        for i in range(bodies.shape[0] - 1):
-            for c in range(6):
-                wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
+        row_force, coupling_force = recording.row_force[knot], recording.coupling_force[knot]
         if exact:
             for i in range(bodies.shape[0] - 1):
                 momentum = recording.momentum[knot, i]
                 linear = scale3(1.0 / model.bodies[i].mass, load3(momentum))
                 put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            if not trusted[knot]:
+                ask_for_rates(model, work, motion.rate[knot], knot == 0 or velocity.shape[0] < 4)
+                project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
+                accelerate(model, work, compliance, closed, row_force, coupling_force, True)
         else:
+            half = 0.5 * recording.step_before[knot]
+            for i in range(bodies.shape[0] - 1):
+                for c in range(6):
+                    wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
             project(model, work, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
-        joint_rates(model, work, velocity[knot], motion.rate[knot])
-        known = trusted[knot] if exact else is_kick(recording, knot)
-        if not known:
-            accelerate(model, work, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot])
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            if not is_kick(recording, knot):
+                accelerate(model, work, compliance, velocity[knot], row_force, coupling_force, False)
         transmit_all(model, work, recording.row_force[knot], motion, knot)
 
 
