@@ -105,3 +105,50 @@ def test_forces_converge_at_every_knot(exact, name, method):
     assert errors[0] < 0.02 * np.abs(exact[name]).max()
     assert errors[1] < max(errors[0] / 2 ** (order - 0.2), floor), errors
     assert errors[2] < max(errors[1] / 2 ** (order - 0.2), floor), errors
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_small_steps(method):
+    """At 0.1 ms, where impulses are small and differences of velocities are noise, no knot stands out."""
+    runs = [da.Simulation(zoo.pendulum(), f(dt=1e-4)).run(0.02) for f in (da.Variational, lambda dt: da.Implicit(dt=dt, **METHODS[method][0]))]
+    np.testing.assert_allclose(forces(runs[1]), forces(runs[0]), atol=3e-4)
+
+
+@pytest.mark.parametrize(("name", "method", "iterations"), [
+    ("pendulum", "bdf1", 2), ("pendulum", "bdf2", 2), ("pendulum", "sdirk2", 2), ("pendulum", "pareschi_russo", 2), ("driven four-bar", "bdf2", 2),
+    ("driven four-bar", "general bdf2", 4), ("driven head", "bdf2", 3), ("heavy top", "sdirk2", 2), ("squeezer", "bdf2", 2),
+])
+def test_divided_steps(exact, name, method, iterations):
+    """Steps that are divided, because they may not take more iterations, are followed by a new start of BDF2: no knot is worse for it."""
+    _, _, dt, duration = CASES[name]
+    whole, divided = (prepared(name, da.Implicit(dt=dt, **METHODS[method][0], **more)).run(duration) for more in ({}, {"max_iterations": iterations}))
+    assert divided.substeps.max() > 1
+    errors = [np.abs(forces(run) - exact[name][::FINE]).max() for run in (whole, divided)]
+    assert errors[1] < 1.3 * errors[0]
+
+
+@pytest.mark.parametrize("name", ["pendulum", "driven head", "squeezer"])
+def test_another_step_in_between(exact, name):
+    """BDF2 starts anew where the step changes, and keeps its order in poses and forces."""
+    _, _, dt, duration = CASES[name]
+    reference = prepared(name, da.Variational(dt=dt / FINE, tolerance=1e-12)).run(duration).position[-1]
+    errors = []
+    for parts in (1, 2):
+        sim = prepared(name, da.Implicit(dt=dt / parts, tolerance=1e-11))
+        runs = [sim.run(duration / 4), sim.run(duration / 2, dt=dt / parts / 2), sim.run(duration / 4)]
+        knots = np.rint(np.concatenate([*(run.time[:-1] for run in runs[:-1]), runs[-1].time]) / dt * FINE).astype(int)
+        errors.append((np.abs(runs[-1].position[-1] - reference).max(), np.abs(forces(*runs) - exact[name][knots]).max()))
+    assert np.all(np.log2(np.divide(*errors)) > 1.8), errors
+
+
+@pytest.mark.parametrize("method", ["bdf1", "bdf2", "general bdf2", "sdirk2"])
+def test_runs_of_few_steps(exact, method):
+    """Forces of runs of one, two and three steps: what accelerates the drives is told from what is there."""
+    name = "driven four-bar"
+    dt = CASES[name][2] / 10
+    sim = prepared(name, da.Implicit(dt=dt, **METHODS[method][0]))
+    sim.run(0.1)
+    for steps in (1, 2, 3):
+        first = round(sim.time / dt * FINE / 10)
+        error = forces(sim.run(steps * dt)) - exact[name][first : first + steps * FINE // 10 + 1 : FINE // 10]
+        assert np.abs(error).max() < 0.01 * np.abs(exact[name]).max()

@@ -82,18 +82,24 @@ class Reader:
 
     def motion(self) -> Mapping[str, np.ndarray]:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
-        prescribed = self._prescribed()
-        self.work.joints["coordinate"] = self.start
-        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints))
-        motion_series(
-            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
-        )
-        recording = self.recording
+        prescribed, recording = self._prescribed(), self.recording
+        motion = self._move(prescribed)
+        if self.knots == 2 and self.exact:
+            prescribed[1] = np.where(self.model.joints["driven"] != 0, np.diff(motion.rate, axis=0) / self.dt, 0.0)
+            motion = self._move(prescribed)
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
             force=motion.force, torque=motion.torque, row_force=recording.row_force, coupling_force=recording.coupling_force,
             **self._shared(motion, np.arange(self.knots), prescribed),
         )
+
+    def _move(self, prescribed: np.ndarray) -> Motion:
+        self.work.joints["coordinate"] = self.start
+        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints))
+        motion_series(
+            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
+        )
+        return motion
 
     def _shared(self, motion: Motion, knots: np.ndarray, prescribed: np.ndarray) -> dict[str, np.ndarray]:
         """Actuation and its shares: drives need besides what accelerates the reflected inertias of their own directions."""
@@ -129,21 +135,29 @@ class Reader:
     def _prescribed(self) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their targets.
 
-        Those of free rotations are an angular velocity and its rate in the parent's axes. Needs four knots for second order,
-        and three for anything.
+        Those of free rotations are an angular velocity and its rate in the parent's axes. Of second order with four knots or
+        more; two tell nothing of accelerations.
         """
         joints = self.model.joints
         prescribed = np.zeros((2, self.knots, len(joints), 6))
         driven = joints["driven"].astype(bool)
         ball = driven & (joints["free_kind"] == BALL)
-        if driven.any() and self.knots > 2:
-            moved = np.diff(self.inputs.target[: self.knots], axis=0)
+        if driven.any() and self.knots > 1:
+            targets = self.inputs.target[: self.knots]
+            moved = np.diff(targets, axis=0)
             for i in np.flatnonzero(ball.any(axis=1)):
-                turns = Rotation.from_rotvec(self.inputs.target[: self.knots, i, ball[i]])
+                turns = Rotation.from_rotvec(targets[:, i, ball[i]])
                 moved[:, i, ball[i]] = (turns[1:] * turns[:-1].inv()).as_rotvec()
-            rate, acceleration = (moved[1:] + moved[:-1]) / (2.0 * self.dt), (moved[1:] - moved[:-1]) / self.dt**2
-            for values, inner in zip(prescribed, (rate, acceleration)):
-                values[1:-1] = inner
-                values[0], values[-1] = (2.0 * inner[0] - inner[1], 2.0 * inner[-1] - inner[-2]) if len(inner) > 1 else (inner[0], inner[0])
+            if len(moved) == 1:
+                prescribed[0] = moved / self.dt
+            else:
+                prescribed[0] = _to_the_ends((moved[1:] + moved[:-1]) / (2.0 * self.dt))
+                prescribed[1] = _to_the_ends((moved[1:] - moved[:-1]) / self.dt**2)
             prescribed[:, :, ~driven] = 0.0
         return prescribed
+
+
+def _to_the_ends(inner: np.ndarray) -> np.ndarray:
+    """Values at the inner knots carried on to the first and the last one."""
+    first, last = (inner[0], inner[-1]) if len(inner) == 1 else (2.0 * inner[0] - inner[1], 2.0 * inner[-1] - inner[-2])
+    return np.concatenate([first[None], inner, last[None]])

@@ -131,7 +131,7 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
             joint_rates(model, work, velocity[knot], motion.rate[knot])
             if not trusted[knot]:
-                ask_for_rates(model, work, motion.rate[knot], knot == 0 or velocity.shape[0] < 4)
+                ask_for_rates(model, work, motion.rate[knot], knot == 0 or velocity.shape[0] == 2)
                 project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
                 accelerate(model, work, compliance, closed, row_force, coupling_force, True)
         else:
