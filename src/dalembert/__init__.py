@@ -14,6 +14,7 @@ from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
 from dalembert.mechanism.convex import Convex
+from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import (
     JOINTS,
     Cartesian,
@@ -42,6 +43,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory
 
 __version__ = "0.1.0"
@@ -82,11 +84,13 @@ __all__ = [
     "Revolute",
     "Rod",
     "RotationAlongAxis",
+    "Servo",
     "Simulation",
     "SingularBlockError",
     "Slot",
     "Sphere",
     "Spherical",
+    "State",
     "StepFailure",
     "Trajectory",
     "Universal",

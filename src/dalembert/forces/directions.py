@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dalembert.forces.ball import add_ball_spring, ball_spring
-from dalembert.forces.laws import spring_damper
+from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
 from dalembert.model.hessians import add_direction, write_direction
 from dalembert.model.pose import joint_at_knot
@@ -20,6 +20,15 @@ def spring(joint, at, i):
         return 0.0, 0.0, 0.0
     force, K, _, energy = spring_damper(joint.stiffness[i], 0.0, at.coordinate[i] - joint.rest[i], 0.0)
     return force, K, energy
+
+
+@inline
+def servo_force(joint, at, i, rate):
+    """Force of the servo along a direction at the knot, for a rate there; zero where there is none."""
+    if joint.driven[i] or not joint.follows[i]:
+        return 0.0
+    error = at.target[i] - at.coordinate[i]
+    return servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)[0]
 
 
 @inline

@@ -1,6 +1,8 @@
 """All forces on the bodies at a knot, and the energy that they store."""
 from __future__ import annotations
 
+from dalembert.forces.bodies import energy_of_loads, push_on_bodies
+from dalembert.forces.couplings import energy_along_paths
 from dalembert.forces.directions import energy_along_joints, push_along_joints
 from dalembert.kernels import kernel
 from dalembert.spatial.tuples import dot3, load3
@@ -8,7 +10,10 @@ from dalembert.spatial.tuples import dot3, load3
 
 @kernel
 def evaluate_loads(model, work):
-    """Write force (world) and torque (body axes) on every body into its ``load``. Needs ``evaluate_pose`` before."""
+    """Write force (world) and torque (body axes) on every body into its ``load``. Needs ``evaluate_pose`` before.
+
+    All but what depends on velocities, and paths.
+    """
     g = load3(model.gravity)
     for i in range(model.bodies.shape[0] - 1):
         body, fixed = work.bodies[i], model.bodies[i]
@@ -16,16 +21,18 @@ def evaluate_loads(model, work):
             body.load[c] = fixed.mass * g[c] + fixed.wrench[c] + body.push[c]
             body.load[3 + c] = fixed.wrench[3 + c] + body.push[3 + c]
     push_along_joints(model, work)
+    if model.loads.shape[0] > 0:
+        push_on_bodies(model, work, work.velocity, 0)
 
 
 @kernel
 def potential_energy(model, work):
-    """Energy of gravity and of all springs at the knot, in J. Needs ``evaluate_pose`` before."""
+    """Energy of gravity, springs, paths and potentials at the knot, in J. Needs ``evaluate_pose`` before."""
     g = load3(model.gravity)
     energy = 0.0
     for i in range(model.bodies.shape[0] - 1):
         energy -= model.bodies[i].mass * dot3(g, load3(work.bodies[i].x))
-    return energy + energy_along_joints(model, work)
+    return energy + energy_along_joints(model, work) + energy_along_paths(model, work) + energy_of_loads(model, work, work.velocity)
 
 
 @kernel
@@ -37,11 +44,13 @@ def clear_inputs(model, work):
     for i in range(model.joints.shape[0]):
         for k in range(6):
             work.joints[i].input[k] = 0.0
+    for i in range(model.couplings.shape[0]):
+        work.couplings[i].input = 0.0
 
 
 @kernel
 def apply_inputs(model, work, inputs, index):
-    """Give bodies and joints their inputs of one step. Needs ``clear_inputs`` before the first one."""
+    """Give bodies, joints and paths their inputs of one step. Needs ``clear_inputs`` before the first one."""
     if inputs.wrench.shape[0] > 0:
         for i in range(model.bodies.shape[0] - 1):
             for c in range(6):
@@ -50,3 +59,6 @@ def apply_inputs(model, work, inputs, index):
         for i in model.active:
             for k in range(model.joints[i].free):
                 work.joints[i].input[k] = inputs.joint[index, i, k]
+    if inputs.tension.shape[0] > 0:
+        for i in range(model.couplings.shape[0]):
+            work.couplings[i].input = inputs.tension[index, i]

@@ -32,6 +32,7 @@ class Inputs(NamedTuple):
     joint: np.ndarray  # (S, joints, 6) forces along the free directions
     target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
     stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+    tension: np.ndarray  # (S, couplings) tensions that are added to those of paths, N
 
 
 class Source(Protocol):
@@ -82,6 +83,11 @@ class Engine(Protocol):
     @property
     def one_start(self) -> bool:
         """Whether only the first step of a run has such stages."""
+        ...
+
+    @property
+    def input_node(self) -> float:
+        """Fraction of a step at which forces that are functions of time are taken."""
         ...
 
     def start(self, start: Start) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.shapes import as_axis
 
 Vector = ArrayLike | str
@@ -28,6 +29,7 @@ class Joint:
     ``stiffness`` of springs in N/m or N m/rad, ``damping`` in N s/m or N m s/rad, ``rest`` in m or rad, per free direction;
     ``armature``: inertia of a rotor that turns with the direction's rate, in kg or kg m^2, on the output side of its gears;
     ``drive``: None, "force" (the direction takes a force as input) or "motion" (it follows its target exactly).
+    ``servo``: a motor with gains along the direction (one ``Servo`` or one, or None, per free direction).
     ``limits``: (lower, upper) in m or rad, None for no end, or one such pair (or None) per free direction; what meets an
     end comes back with ``restitution`` times its rate. ``friction``: the bound of dry friction in N or N m, per direction.
     """
@@ -41,6 +43,7 @@ class Joint:
     damping: ArrayLike = field(default=0.0, kw_only=True)
     rest: ArrayLike = field(default=0.0, kw_only=True)
     drive: Drive | tuple[Drive, ...] = field(default=None, kw_only=True)
+    servo: Any = field(default=None, kw_only=True)
     armature: ArrayLike = field(default=0.0, kw_only=True)
     limits: Any = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
@@ -76,6 +79,7 @@ class Joint:
         if any(inertia > 0.0 and kind == "ball" for (kind, _), inertia in zip(self.directions, self.armature)):  # type: ignore[arg-type]
             raise ModelError(f"{type(self).__name__}: armature belongs to a direction with a rate of its own, but a free rotation has no single rate")
         object.__setattr__(self, "drive", drive)
+        object.__setattr__(self, "servo", self._servos(count))
         object.__setattr__(self, "limits", self._pairs(count))
         if not 0.0 <= self.restitution <= 1.0:
             raise ModelError(f"{type(self).__name__}: restitution must lie between 0 and 1, got {self.restitution}")
@@ -83,6 +87,19 @@ class Joint:
             if drive[i] == "motion" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
                 raise ModelError(f"{type(self).__name__}: direction {i} follows a target: it takes neither limits nor friction")
         object.__setattr__(self, "_basis", self._axes())
+
+    def _servos(self, count: int) -> tuple[Servo | None, ...]:
+        """The servos as one, or None, per free direction."""
+        given, what = self.servo, type(self).__name__
+        servos = (given,) * count if given is None or isinstance(given, Servo) else tuple(given)
+        if len(servos) != count or not all(servo is None or isinstance(servo, Servo) for servo in servos):
+            raise ModelError(f"{what}: servo needs a Servo, or {count} of them or None, one per free direction, got {given!r}")
+        for servo, drive, (kind, _) in zip(servos, self.drive, self.directions):  # type: ignore[arg-type]
+            if servo is not None and drive is not None:
+                raise ModelError(f"{what}: a direction with a servo follows a target and takes no drive, got drive={drive!r}")
+            if servo is not None and kind == "ball":
+                raise ModelError(f"{what}: a servo belongs to a slide or a single turn, not to a free rotation")
+        return servos
 
     def _pairs(self, count: int) -> tuple[tuple[float, float], ...]:
         """The limits as one (lower, upper) per free direction, infinite where there is none."""
@@ -109,6 +126,11 @@ class Joint:
     def holds(self) -> bool:
         """True when it takes away some freedom; springs and free joints do not."""
         return bool(self.extra) or len(self.slides) + len(self.turns) < 6
+
+    @property
+    def follows(self) -> bool:
+        """True when some direction follows a target: exactly, or by a servo."""
+        return "motion" in self.drive or any(servo is not None for servo in self.servo)  # type: ignore[operator]
 
     @property
     def bounded(self) -> bool:

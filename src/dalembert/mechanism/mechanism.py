@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, fields
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,6 +22,7 @@ from dalembert.mechanism.environment import (
     Obstacle,
     PairLaw,
 )
+from dalembert.mechanism.forces import Constraint, Drag, ForceBuilder, ForceLaw, Path, Penalty, PointForce
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
@@ -109,18 +110,8 @@ class Coupling:
         return f"<gear {self.name!r}: {self.first.name!r} = {self.ratio:g} * {self.second.name!r}>"
 
 
-@dataclass(frozen=True, eq=False)
-class Potential:
-    """A user's potential energy of one body."""
-
-    name: str
-    body: Body
-    energy: Energy
-    wrench: Callable[[np.ndarray, np.ndarray], ArrayLike] | None = None
-
-
 @dataclass(eq=False)
-class Mechanism(EnvironmentBuilder):
+class Mechanism(EnvironmentBuilder, ForceBuilder):
     """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
 
     ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
@@ -132,7 +123,12 @@ class Mechanism(EnvironmentBuilder):
     bodies: list[Body] = field(default_factory=list, init=False)
     joints: list[JointElement] = field(default_factory=list, init=False)
     couplings: list[Coupling] = field(default_factory=list, init=False)
-    potentials: list[Potential] = field(default_factory=list, init=False)
+    paths: list[Path] = field(default_factory=list, init=False)
+    point_forces: list[PointForce] = field(default_factory=list, init=False)
+    drags: list[Drag] = field(default_factory=list, init=False)
+    penalties: list[Penalty] = field(default_factory=list, init=False)
+    force_laws: list[ForceLaw] = field(default_factory=list, init=False)
+    constraints: list[Constraint] = field(default_factory=list, init=False)
     #: constant wrenches (6,) by body: force in N (world axes), torque in N m (body axes)
     wrenches: dict[str, np.ndarray] = field(default_factory=dict, init=False)
     grounds: list[Ground] = field(default_factory=list, init=False)
@@ -381,21 +377,19 @@ class Mechanism(EnvironmentBuilder):
         energy: Energy,
         *,
         wrench: Callable[[np.ndarray, np.ndarray], ArrayLike] | None = None,
-    ) -> Potential:
-        """A potential energy (J) of a body as a Python function of its position (3,) and orientation (4,).
+    ) -> ForceLaw:
+        """A potential energy (J) of one body as a function of its position (3,) and orientation (4,).
 
         ``wrench`` gives force (world) and torque (body axes), six numbers, the negative gradient; without it the
-        energy is differentiated numerically.
+        energy is differentiated numerically. ``force_law`` takes laws over several bodies, and of velocities.
         """
-        self._take_name(name, "potential")
         if not callable(energy) or not (wrench is None or callable(wrench)):
             raise ModelError(f"potential {name!r}: energy and wrench must be functions of position and orientation")
-        element = Potential(name, self._body(body, f"potential {name!r}"), energy, wrench)
-        self.potentials.append(element)
-        self._names[name] = element
-        return element
+        return self.force_law(
+            name, body, None if wrench is None else lambda x, q, _: wrench(x[0], q[0]), energy=lambda x, q: energy(x[0], q[0]),
+        )
 
-    def draw_graph(self, path: str | Path | None = None) -> Any:
+    def draw_graph(self, path: str | FilePath | None = None) -> Any:
         """Draw bodies and joints as a graph with its loops, beside the pattern of the step matrix and its fill-in.
 
         Returns the Matplotlib figure; ``path``: also write the picture there.
@@ -404,9 +398,9 @@ class Mechanism(EnvironmentBuilder):
 
         return draw_graph(self, path)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | FilePath) -> None:
         """Write everything to a .toml or .json file for ``dalembert.load``, or the tree of links and joints to a .urdf file."""
-        path = Path(path)
+        path = FilePath(path)
         if path.suffix.lower() == ".urdf":
             from dalembert.io.urdf_export import save_urdf
 

@@ -1,6 +1,6 @@
 """Assembly: a pose and velocities that satisfy every joint, near to what was asked for.
 
-Positions by damped Gauss-Newton on all rows, in the mass metric; velocities by one weighted projection. Both solve
+Positions by damped Gauss-Newton on all rows, in a metric of lengths; velocities by one projection in the mass metric. Both solve
 sparse saddle-point systems with SciPy: this happens once, before a run.
 """
 from __future__ import annotations
@@ -16,12 +16,14 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError
 from dalembert.mechanism.mechanism import JointElement, Mechanism
+from dalembert.model.compile_forces import coupling_names
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
-from dalembert.model.records import Model
+from dalembert.model.records import CONSTRAINT, Model
 from dalembert.model.topology import loop_of
 
 CLOSED = 1e-11  # m or rad
+LEAST = 1e-10  # damping of least-norm corrections, relative to the rows' own scale
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
 
 
@@ -68,9 +70,10 @@ def _rows(
             rate = at["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
-    for element, coupling, tie in zip(mechanism.couplings, model.couplings, work.couplings):
-        ends = [(coupling["body"][s], tie["G"][s]) for s in range(int(coupling["bodies"]))]
-        rows.add(element.name, gaps[element.index] if rates is None else 0.0, ends)
+    for index, (name, coupling) in enumerate(zip(coupling_names(mechanism), model.couplings)):
+        if coupling["law"] == CONSTRAINT:
+            ends = [(model.ends[e], work.ends["G"][e]) for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))]
+            rows.add(name, gaps[index] if rates is None else 0.0, ends)
     for name, wish in (wishes if rates is None else rates).items():
         element = mechanism[name]
         joint = model.joints[element.index]
@@ -97,11 +100,30 @@ def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndar
     return errors
 
 
-def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
-    """LU of [[W, G^T], [G, -damping]], damping relative to the scale of G W^-1 G^T."""
-    scale = max(float(np.mean(G.multiply(G @ sparse.diags(1.0 / weight.diagonal())).sum(axis=1))), 1e-300)
-    corner = -damping * scale * sparse.identity(G.shape[0])
-    return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
+class _Saddle:
+    """Least-norm corrections: the smallest step in a metric that changes rows by what is asked, damped where that is too much.
+
+    [[W, G^T], [G, -damping]] with the rows scaled to G W^-1 G^T = 1, so that neither units nor masses decide; refinement
+    removes the effect of a small damping (the proximal method), also where rows are redundant.
+    """
+
+    def __init__(self, weight: Any, G: Any, damping: float) -> None:
+        inverse = sparse.diags(1.0 / weight.diagonal())
+        sizes = np.sqrt(np.maximum(np.asarray(G.multiply(G @ inverse).sum(axis=1)).ravel(), 1e-300))
+        self.count, self.scale = weight.shape[0], 1.0 / sizes
+        self.G = sparse.diags(self.scale) @ G
+        self.lu = splu(sparse.bmat([[weight, self.G.T], [self.G, -damping * sparse.identity(G.shape[0])]], format="csc"))
+
+    def step(self, change: np.ndarray, rounds: int = 1) -> np.ndarray:
+        """The correction for which the rows change by ``change``; ``rounds`` of refinement."""
+        step, left = np.zeros(self.count), self.scale * change
+        for _ in range(rounds):
+            before = np.abs(left).max(initial=0.0)
+            step = step + self.lu.solve(np.concatenate([np.zeros(self.count), left]))[: self.count]
+            left = self.scale * change - self.G @ step
+            if not np.abs(left).max(initial=0.0) < 0.9 * before:
+                break
+        return step
 
 
 def _mass_blocks(model: Model) -> np.ndarray:
@@ -115,6 +137,12 @@ def _mass_blocks(model: Model) -> np.ndarray:
 
 def _block_diagonal(blocks: np.ndarray) -> Any:
     return sparse.csr_matrix(sparse.block_diag(list(blocks)))
+
+
+def _size_matrix(model: Model) -> Any:
+    """The metric of poses: metres, and radians times the radius of gyration. Masses do not matter to it."""
+    length = model.bodies["length"][:-1]
+    return sparse.diags(np.column_stack([np.ones((len(length), 3)), np.repeat(length[:, None] ** 2, 3, axis=1)]).ravel(), format="csr")
 
 
 def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:
@@ -170,19 +198,18 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
     before = bodies.copy()
     rows = _rows(placement, wishes, None)
     size = _size(rows.values)
-    damping = 1e-9
-    weight = _mass_matrix(placement.model)
+    damping = LEAST
+    weight = _size_matrix(placement.model)
     for _ in range(200):
         if size < CLOSED:
             return
         G, here = rows.matrix(), bodies.copy()
-        right = np.concatenate([np.zeros(weight.shape[0]), -np.array(rows.values)])
-        step = _saddle_solver(weight, G, damping).solve(right)[: weight.shape[0]].reshape(-1, 6)
+        step = _Saddle(weight, G, damping).step(-np.array(rows.values)).reshape(-1, 6)
         _move(bodies, step, 0.5)
         rows = _rows(placement, wishes, None)
         new = _size(rows.values)
         if new < size:
-            damping = max(1e-9, damping * 0.1)
+            damping = max(LEAST, damping * 0.1)
             size = new
             continue
         bodies[:] = here
@@ -204,8 +231,8 @@ def _size(values: list[float]) -> float:
 
 
 def _open_loop(mechanism: Mechanism, owner: str, gap: float, wishes: Mapping[str, np.ndarray]) -> str:
-    element = mechanism[owner]
-    loop = loop_of(mechanism, element) if element in mechanism.joints else [owner]
+    joint = next((j for j in mechanism.joints if j.name == owner), None)
+    loop = [owner] if joint is None else loop_of(mechanism, joint)
     asked = f"; asked for: {', '.join(f'{n} = {np.round(w, 6)}' for n, w in wishes.items())}" if wishes else ""
     return (
         f"the loop {' - '.join(loop)} of {mechanism.name!r} cannot be closed: {owner!r} stays open by {gap:.3g} (m or rad){asked}. "
@@ -226,16 +253,7 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     G, right = rows.matrix(), np.array(rows.values)
     loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
     weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
-    lu = _saddle_solver(weight, G, 1e-10)
-    velocity, worst = wished.ravel().copy(), np.inf
-    for _ in range(10):
-        miss = right - G @ velocity
-        new = float(np.max(np.abs(miss), initial=0.0))
-        if new < 1e-12 * (1.0 + np.max(np.abs(velocity))) or new > 0.5 * worst:
-            worst = min(new, worst)
-            break
-        worst = new
-        velocity = velocity + lu.solve(np.concatenate([np.zeros(velocity.size), miss]))[: velocity.size]
+    velocity = wished.ravel() + _Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
     miss = np.abs(right - G @ velocity)
     if miss.max() > 1e-8 * (1.0 + np.max(np.abs(velocity))):
         owner = rows.owners[int(np.argmax(miss))]
@@ -255,7 +273,7 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
     """
     mechanism, bodies = placement.mechanism, placement.work.bodies
     before = bodies.copy()
-    mass = _mass_matrix(placement.model)
+    mass = _size_matrix(placement.model)
     mass = mass / mass.diagonal().mean()
     count = _wish_count(wishes)
     damping, penalty, first = 1e-6, 1e-3, np.inf

@@ -4,9 +4,29 @@ from __future__ import annotations
 from math import pi
 
 from dalembert.kernels import kernel
-from dalembert.model.records import COMPLIANT, DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
-from dalembert.model.rows import unit_distance
-from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
+from dalembert.model.couplings import evaluate_coupling
+from dalembert.model.records import COMPLIANT, DISTANCE, DISTANCE_ROW, GEAR, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
+from dalembert.model.rows import relative, unit_distance
+from dalembert.spatial import quaternion
+from dalembert.spatial.tuples import (
+    add3,
+    column,
+    cross3,
+    dot3,
+    load3,
+    load4,
+    load9,
+    mat_t_vec,
+    mat_vec,
+    scale3,
+    store3,
+    store4,
+    store9,
+    sub3,
+)
+
+#: s, by which poses are moved to difference a gradient
+MOMENT = 1e-5
 
 
 @kernel
@@ -54,3 +74,33 @@ def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
         return bias(joint, COMPLIANT, SECOND, c, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
     a = column(load9(joint.frame_parent), axis)
     return bias(joint, COMPLIANT, SLIDE, a, zero, y, C, Rp, v_parent, w_parent, v_child, w_child)
+
+
+@kernel
+def coupling_bias(model, work, index, velocity):
+    """``bias`` of a coupling for velocities (n + 1, 6): of a gear from its joints, of others from gradients a little before and after."""
+    coupling = model.couplings[index]
+    bodies = work.bodies
+    total = 0.0
+    if coupling.kind == GEAR:
+        for side in range(2):
+            joint = model.joints[coupling.joint[side]]
+            parent, child = bodies[joint.parent], bodies[joint.child]
+            Rp = load9(parent.R)
+            y, C = relative(joint, load3(parent.x), Rp, load3(child.x), load9(child.R))
+            up, uc = velocity[joint.parent], velocity[joint.child]
+            value = direction_bias(joint, coupling.direction[side], y, C, Rp, load3(up), load3(up[3:]), load3(uc), load3(uc[3:]))
+            total += value if side == 0 else -coupling.ratio * value
+        return total
+    for sign in (1.0, -1.0):
+        for e in range(coupling.first, coupling.first + coupling.ends):
+            body, u = bodies[model.ends[e]], velocity[model.ends[e]]
+            store3(body.xn, add3(load3(body.x), scale3(sign * MOMENT, load3(u))))
+            q = quaternion.multiply(load4(body.q), quaternion.exp(scale3(sign * MOMENT, load3(u[3:]))))
+            store4(body.qn, q)
+            store9(body.Rn, quaternion.to_matrix(q))
+        evaluate_coupling(model, work, index, True)
+        for e in range(coupling.first, coupling.first + coupling.ends):
+            for c in range(6):
+                total += sign * work.ends[e].H[c] * velocity[model.ends[e], c] / (2.0 * MOMENT)
+    return total

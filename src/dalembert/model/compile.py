@@ -7,16 +7,17 @@ from scipy.spatial.transform import Rotation
 from dalembert.linalg.blocks import BLOCK, VECTOR, aligned_zeros
 from dalembert.linalg.schedule import Schedule
 from dalembert.mechanism.joints import Joint
-from dalembert.mechanism.mechanism import Coupling, JointElement, Mechanism
+from dalembert.mechanism.mechanism import JointElement, Mechanism
+from dalembert.model.compile_forces import Shared, compile_couplings, compile_loads
 from dalembert.model.pose import evaluate_pose
 from dalembert.model.records import (
     BODY,
     BODY_WORK,
     COMPLIANT,
-    COUPLING,
     COUPLING_WORK,
     DIRECTION_KINDS,
     DISTANCE_ROW,
+    END_WORK,
     HELIX,
     JOINT,
     JOINT_WORK,
@@ -41,12 +42,14 @@ def compile_model(mechanism: Mechanism) -> Model:
     joints = np.zeros(len(mechanism.joints), JOINT)
     for element in mechanism.joints:
         _write_joint(joints[element.index], element, count)
-    couplings = np.zeros(len(mechanism.couplings), COUPLING)
-    for coupling in mechanism.couplings:
-        _write_coupling(couplings[coupling.index], coupling, count)
-    driven = np.flatnonzero(joints["driven"].any(axis=1))
-    active = np.flatnonzero(joints["active"])
-    model = Model(bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), driven, active)
+    shared = Shared(count)
+    couplings = compile_couplings(mechanism, shared)
+    loads = compile_loads(mechanism, shared)
+    follows, active = np.flatnonzero(joints["follows"].any(axis=1)), np.flatnonzero(joints["active"])
+    model = Model(
+        bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), follows, active,
+        np.array(shared.ends, dtype=np.int32), shared.point_records(), loads,
+    )
     _set_softness(model, mechanism)
     for array in model:
         array.flags.writeable = False
@@ -56,16 +59,21 @@ def compile_model(mechanism: Mechanism) -> Model:
 def new_work(model: Model) -> Work:
     """Scratch for a model, without a graph: enough to evaluate poses."""
     bodies, joints, couplings = (np.zeros(len(a), d) for a, d in zip(model, (BODY_WORK, JOINT_WORK, COUPLING_WORK)))
+    ends, most = np.zeros(len(model.ends), END_WORK), max([1, *model.couplings["ends"], *model.loads["ends"]])
     bodies["q"][:, 0] = bodies["qn"][:, 0] = 1.0
     bodies["R"] = bodies["Rn"] = np.eye(3).ravel()
     for array in (bodies, joints, couplings):
         array["node"] = array["diagonal"] = -1
     empty = Schedule(*(np.zeros(0, np.int64) for _ in Schedule._fields))
-    return Work(bodies, joints, couplings, aligned_zeros(0, BLOCK), empty, aligned_zeros(0, VECTOR))
+    return Work(bodies, joints, couplings, ends, np.zeros((len(bodies), 6)), np.zeros((12, 12)), np.zeros((12, 12)), np.zeros(1 + 13 * most), np.zeros(4 + 6 * most), aligned_zeros(0, BLOCK), empty, aligned_zeros(0, VECTOR))
 
 
 def reference_pose(mechanism: Mechanism, work: Work) -> None:
-    """Put the bodies where the mechanism was built."""
+    """Put the bodies where the mechanism was built, with targets of servos as given."""
+    for joint in mechanism.joints:
+        for i, servo in enumerate(joint.type.servo):  # type: ignore[arg-type]
+            if servo is not None:
+                work.joints["target"][joint.index, i] = servo.target
     for body in mechanism.bodies:
         work.bodies["x"][body.index], work.bodies["q"][body.index] = body.position, body.orientation
 
@@ -85,9 +93,9 @@ def _set_softness(model: Model, mechanism: Mechanism) -> None:
     for G, end in (("Gp", "parent"), ("Gc", "child")):
         joints["soft"] += np.einsum("jkc,jcd,jkd->jk", work.joints[G], inverse[joints[end]], work.joints[G])
     joints["soft"][np.arange(6) >= joints["locks"][:, None]] = 1.0
-    for coupling, at in zip(model.couplings, work.couplings):
-        slots = range(int(coupling["bodies"]))
-        coupling["soft"] = sum(at["G"][s] @ inverse[coupling["body"][s]] @ at["G"][s] for s in slots)
+    for coupling in model.couplings:
+        ends = range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))
+        coupling["soft"] = sum(work.ends["G"][e] @ inverse[model.ends[e]] @ work.ends["G"][e] for e in ends)
 
 
 def _write_joint(record: np.void, element: JointElement, world: int) -> None:
@@ -110,6 +118,10 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     rest = Rotation.from_rotvec(record["rest"][balls]).as_matrix() if balls else np.eye(3)
     record["rest_frame"] = rest.ravel()
     record["row_direction"] = -1
+    for i, servo in enumerate(kind.servo):  # type: ignore[arg-type]
+        if servo is not None:
+            record["servo_stiffness"][i], record["servo_damping"][i], record["servo_bound"][i] = servo.stiffness, servo.damping, servo.bound
+        record["follows"][i] = record["driven"][i] or servo is not None
     record["active"] = any(record["stiffness"] > 0.0) or "force" in kind.drive or kind.bounded  # type: ignore[operator]
     _write_rows(record, element, parent, child)
 
@@ -133,7 +145,7 @@ def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, chil
               parent[:, kind.directions[i][1]], nothing, 0.0, i) for i in driven]
     locks = len(rows)
     rows += [(COMPLIANT, nothing, nothing, 0.0, i) for i in range(kind.freedom)
-             if (record["damping"][i] > 0.0 or record["armature"][i] > 0.0) and i not in driven]
+             if (record["damping"][i] > 0.0 or record["armature"][i] > 0.0 or record["follows"][i]) and i not in driven]
     for k, (row, a, b, offset, direction) in enumerate(rows):
         record["row_kind"][k], record["row_direction"][k], record["row_offset"][k] = row, direction, offset
         record["row_a"][k], record["row_b"][k] = a, b
@@ -177,14 +189,3 @@ def _built_length(element: JointElement) -> float:
 
 def _turn(q: np.ndarray) -> np.ndarray:
     return Rotation.from_quat(q, scalar_first=True).as_matrix()
-
-
-def _write_coupling(record: np.void, coupling: Coupling, world: int) -> None:
-    record["ratio"], record["offset"] = coupling.ratio, coupling.offset
-    record["joint"] = coupling.first.index, coupling.second.index
-    record["direction"] = coupling.first_direction, coupling.second_direction
-    ends = [b.index for joint in (coupling.first, coupling.second) for b in (joint.parent, joint.child)]
-    distinct = list(dict.fromkeys(e for e in ends if e >= 0))
-    record["bodies"] = len(distinct)
-    record["body"][: len(distinct)] = distinct
-    record["slot"] = [distinct.index(e) if e >= 0 else -1 for e in ends]

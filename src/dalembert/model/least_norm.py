@@ -10,6 +10,7 @@ from scipy.sparse.linalg import splu
 
 from dalembert.errors import ModelError
 from dalembert.model.placement import Placement
+from dalembert.model.records import CONSTRAINT
 from dalembert.model.redundancy import row_set
 
 #: added to the diagonal of G^T W^-1 G, relative to its largest entry: freedoms make it singular; refinement removes the effect
@@ -30,7 +31,7 @@ def row_weights(placement: Placement, weights: Mapping[str, ArrayLike] | None, d
         if row.shape != (locks,) or not np.all(np.isfinite(row)) or np.any(row <= 0.0):
             raise ModelError(f"weights of joint {element.name!r} must be positive, one number or {locks} (one per row), got {asked}")
         values.extend(row)
-    values.extend([1.0] * len(placement.model.couplings))
+    values.extend([1.0] * int(np.count_nonzero(placement.model.couplings["law"] == CONSTRAINT)))
     if given:
         raise ModelError(f"weights for unknown joints: {', '.join(given)}")
     return np.array(values)
@@ -43,7 +44,8 @@ def least_norm(placement: Placement, row_force: np.ndarray, coupling_force: np.n
     """
     G = row_set(placement).matrix
     held = np.arange(6) < placement.model.joints["locks"][:, None]
-    wanted = G.T @ np.concatenate([row_force[held], coupling_force])
+    rows = int(held.sum())
+    wanted = G.T @ np.concatenate([row_force[held], coupling_force[: G.shape[0] - rows]])
     normal = G.T @ sparse.diags(1.0 / weights) @ G
     shift = SHIFT * normal.diagonal().max(initial=1e-300)
     system = splu(sparse.csc_matrix(normal + shift * sparse.identity(len(wanted))))
@@ -53,7 +55,6 @@ def least_norm(placement: Placement, row_force: np.ndarray, coupling_force: np.n
         before, left = np.abs(left).max(initial=0.0), wanted - G.T @ best
         if not np.abs(left).max(initial=0.0) < 0.5 * before:
             break
-    result = row_force.copy()
-    count = int(held.sum())
-    result[held] = best[:count]
-    return result, best[count:]
+    result, tied = row_force.copy(), coupling_force.copy()
+    result[held], tied[: len(best) - rows] = best[:rows], best[rows:]
+    return result, tied

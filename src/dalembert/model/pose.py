@@ -5,6 +5,8 @@ The pose is that of the work's bodies (``x``, ``q``); everything is written into
 from __future__ import annotations
 
 from dalembert.kernels import inline, kernel
+from dalembert.model.couplings import evaluate_coupling
+from dalembert.model.records import CONSTRAINT
 from dalembert.model.rows import aim, coordinates, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import dot3, load3, load4, load9, neg3, store9, sub3
@@ -57,7 +59,7 @@ def evaluate_pose(model, work):
             coordinates(joint, y, C, at.coordinate)
         write_gradients(joint, at, joint.rows, y, C, R_parent)
     for i in range(model.couplings.shape[0]):
-        evaluate_coupling(model, work, i)
+        evaluate_coupling(model, work, i, False)
 
 
 @kernel
@@ -78,26 +80,9 @@ def set_targets(model, work, targets):
         aim(joint, at)
 
 
-@kernel
-def evaluate_coupling(model, work, index):
-    """Gradient of a coupling by each of its bodies."""
-    coupling = model.couplings[index]
-    G = work.couplings[index].G
-    for slot in range(4):
-        for c in range(6):
-            G[slot, c] = 0.0
-    for end in range(2):
-        joint = model.joints[coupling.joint[end]]
-        y, C, R_parent = joint_at_knot(work.bodies, joint)
-        weight = 1.0 if end == 0 else -coupling.ratio
-        force, parent, child = direction_gradient(joint, coupling.direction[end], y, C, R_parent)
-        add_to_slot(G, coupling.slot[2 * end], weight, neg3(force), parent)
-        add_to_slot(G, coupling.slot[2 * end + 1], weight, force, child)
-
-
 @inline
 def add_to_slot(G, slot, weight, force, torque):
-    """Add a weighted gradient to the row of one of a coupling's bodies; the world has none."""
+    """Add a weighted gradient to one row of a block."""
     if slot >= 0:
         for c in range(3):
             G[slot, c] += weight * force[c]
@@ -114,16 +99,7 @@ def open_amounts(model, work, rows, gaps):
         for k in range(joint.rows):
             rows[i, k] = row_value(joint, joints[i], k, y, C)
     for i in range(model.couplings.shape[0]):
-        gaps[i] = coupling_value(model, work, i)
-
-
-@inline
-def coupling_value(model, work, index):
-    """How far a coupling is open, from the coordinates of its joints."""
-    c = model.couplings[index]
-    first = work.joints[c.joint[0]].coordinate[c.direction[0]]
-    second = work.joints[c.joint[1]].coordinate[c.direction[1]]
-    return first - c.ratio * second - c.offset
+        gaps[i] = work.couplings[i].value if model.couplings[i].law == CONSTRAINT else 0.0
 
 
 @kernel

@@ -20,22 +20,23 @@ DIRECTION_KINDS = ("slide", "turn", "first", "second", "ball", "distance")
 SLIDE, TURN, FIRST, SECOND, BALL, DISTANCE = range(6)
 
 
-def fields(kind: str, **shapes: int | tuple[int, ...]) -> list[tuple]:
+def fields(number: str, /, **shapes: int | tuple[int, ...]) -> list[tuple]:
     """Fields of one kind of number; shape 0 is a single number."""
-    return [(name, kind, shape) if shape else (name, kind) for name, shape in shapes.items()]
+    return [(name, number, shape) if shape else (name, number) for name, shape in shapes.items()]
 
 
 #: mass (kg), radius of gyration (m), inertia and its inverse (body axes), constant wrench (force world, torque body)
 BODY = np.dtype(fields(F, mass=0, length=0, inertia=9, inertia_inverse=9, wrench=6))
 
 JOINT = np.dtype(
-    # ``firm``: guards that do not depend on a target; ``active``: springs, inputs or limits push along some direction
+    # ``driven``: locked to its target; ``follows``: that, or a servo; ``firm``: guards that do not depend on a target;
+    # ``active``: springs, inputs or limits push along some direction
     fields(I, parent=0, child=0, rows=0, locks=0, free=0, guards=0, firm=0, active=0, row_kind=6, row_direction=6,
-           free_kind=6, free_axis=6, driven=6)
+           free_kind=6, free_axis=6, driven=6, follows=6)
     + fields(
         F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3),
         # laws along the free directions, with the inertia reflected along them
-        stiffness=6, rest=6, damping=6, armature=6, pitch=0,
+        stiffness=6, rest=6, damping=6, armature=6, pitch=0, servo_stiffness=6, servo_damping=6, servo_bound=6,
         # G M^-1 G^T of each row at the reference pose: the scale of its compliance
         soft=6,
         # canonical axes and reporting axes in the bodies' frames, rest orientation of a ball joint's springs
@@ -43,15 +44,30 @@ JOINT = np.dtype(
     )
 )
 
+# Kinds of couplings: a number made of the poses of several bodies.
+GEAR, PATH, FUNCTION = 0, 1, 2
+# What a coupling's number does: it stays zero, or it carries a force by a law.
+CONSTRAINT, SPRING, CABLE, USER_LAW = 0, 1, 2, 3
+
+#: ``first`` and ``ends``: its bodies in the list of ends; ``slot``: which of them a gear's joints have as parent and child
 COUPLING = np.dtype(
-    fields(I, joint=2, direction=2, body=4, slot=4, bodies=0)
-    + fields(F, ratio=0, offset=0, soft=0)
+    fields(I, kind=0, law=0, first=0, ends=0, joint=2, direction=2, slot=4, first_point=0, points=0, row=0)
+    + fields("i8", function=0, law_function=0)
+    + fields(F, ratio=0, offset=0, soft=0, stiffness=0, damping=0, rest=0)
 )
+#: a point of a path: its place among the coupling's ends (-1 in the world), and where it is on the body
+POINT = np.dtype(fields(I, slot=0, body=0) + fields(F, point=3))
+
+# Kinds of loads: forces on bodies by their own pose and velocity, or by a user's function of several.
+POINT_FORCE, DRAG, PENALTY, USER_LOAD = 0, 1, 2, 3
+#: ``moving``: depends on velocities; ``numbers``: those of its kind, see forces/bodies.py
+LOAD = np.dtype(fields(I, kind=0, body=0, first=0, ends=0, moving=0) + fields("i8", function=0) + fields(F, numbers=12))
 
 
 class Model(NamedTuple):
     """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,); indices of the joints that
-    are driven, and of those with springs, inputs or limits along their directions.
+    follow targets, and of those with springs, inputs or limits along their directions; the bodies of couplings and loads, one
+    element after the other; the points of paths; loads.
     """
 
     bodies: np.ndarray
@@ -60,6 +76,9 @@ class Model(NamedTuple):
     gravity: np.ndarray
     driven: np.ndarray
     active: np.ndarray
+    ends: np.ndarray
+    points: np.ndarray
+    loads: np.ndarray
 
 
 # What every Newton iteration touches comes first in a record, so that it lies together in memory.
@@ -87,15 +106,27 @@ JOINT_WORK = np.dtype(
     )
 )
 
-COUPLING_WORK = np.dtype(fields(I, block_cb=4, block_bc=4, node=0, diagonal=0) + fields(F, mu=0, r=0, G=(4, 6)))
+#: value at the knot and at the end of the step, rate, change of its impulse with the value, input, impulse, residual
+COUPLING_WORK = np.dtype(fields(I, node=0, diagonal=0) + fields(F, value=0, next=0, rate=0, slope=0, input=0, mu=0, r=0))
+#: gradient by one body at the knot and at the end of the step; the blocks with it, there and back
+END_WORK = np.dtype(fields(I, there=0, back=0) + fields(F, G=6, H=6))
 
 
 class Work(NamedTuple):
-    """Scratch of one thread: a record per body (world last), joint and coupling; the solver's blocks, order and vector."""
+    """Scratch of one thread: a record per body (world last), joint, coupling and end; velocities (n + 1, 6) for loads; room for
+    stiffness and damping (12, 12) of an element; what goes to users' functions and comes back; the solver's
+    blocks, order and vector.
+    """
 
     bodies: np.ndarray
     joints: np.ndarray
     couplings: np.ndarray
+    ends: np.ndarray
+    velocity: np.ndarray
+    K: np.ndarray
+    D: np.ndarray
+    given: np.ndarray
+    found: np.ndarray
     blocks: np.ndarray
     schedule: Schedule
     vector: np.ndarray

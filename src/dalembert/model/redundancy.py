@@ -14,7 +14,9 @@ import scipy.sparse as sparse
 from scipy.linalg import qr
 
 from dalembert.kernels import kernel
+from dalembert.model.compile_forces import coupling_names
 from dalembert.model.placement import Placement
+from dalembert.model.records import CONSTRAINT
 from dalembert.model.topology import spanning_tree, tree_order
 
 RANK_TOLERANCE = 1e-9
@@ -57,20 +59,21 @@ class RowSet(NamedTuple):
 def row_set(placement: Placement) -> RowSet:
     """The rows at the placement's pose."""
     placement.evaluate()
-    (joints, couplings), world = placement.model[1:3], placement.sizes[0]
-    at, ties = placement.work.joints, placement.work.couplings
+    model, joints, at, world = placement.model, placement.model.joints, placement.work.joints, placement.sizes[0]
+    couplings = model.couplings[model.couplings["law"] == CONSTRAINT]
     joint, k = np.nonzero(np.arange(6) < joints["locks"][:, None])
-    coupling, slot = np.nonzero(np.arange(4) < couplings["bodies"][:, None])
+    coupling = np.repeat(np.arange(len(couplings)), couplings["ends"])
+    ends = np.concatenate([np.arange(c["first"], c["first"] + c["ends"]) for c in couplings]) if len(couplings) else np.zeros(0, dtype=int)
     row = np.concatenate([np.arange(len(joint)), np.arange(len(joint)), len(joint) + coupling])
-    body = np.concatenate([joints["parent"][joint], joints["child"][joint], couplings["body"][coupling, slot]])
-    gradient = np.concatenate([at["Gp"][joint, k], at["Gc"][joint, k], ties["G"][coupling, slot]])
+    body = np.concatenate([joints["parent"][joint], joints["child"][joint], model.ends[ends]])
+    gradient = np.concatenate([at["Gp"][joint, k], at["Gc"][joint, k], placement.work.ends["G"][ends]])
     held = body != world
     columns = (6 * body[held, None] + np.arange(6)).ravel()
     entries = gradient[held].ravel(), (np.repeat(row[held], 6), columns)
     names = [element.name for element in placement.mechanism.joints]
     return RowSet(
         matrix=sparse.csr_matrix(entries, shape=(len(joint) + len(couplings), 6 * world)),
-        owners=[(names[i], int(n)) for i, n in zip(joint, k)] + [(element.name, 0) for element in placement.mechanism.couplings],
+        owners=[(names[i], int(n)) for i, n in zip(joint, k)] + [(name, 0) for name in coupling_names(placement.mechanism)[: len(couplings)]],
         joint=np.concatenate([joint, np.full(len(couplings), -1)]),
         driven=np.concatenate([joints["row_direction"][joint, k] >= 0, np.zeros(len(couplings), dtype=bool)]),
     )

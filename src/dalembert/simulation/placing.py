@@ -46,7 +46,9 @@ def _move(placement: Placement, moved: Wishes, held: Wishes) -> None:
     for name, value in {**moved, **held}.items():
         joints["coordinate"][mechanism[name].index, : value.size] = value
     for name, value in held.items():
-        joints["target"][mechanism[name].index, : value.size] = value
+        index = mechanism[name].index
+        driven = placement.model.joints["driven"][index, : value.size] != 0
+        joints["target"][index, : value.size][driven] = value[driven]
     close_loops(placement, held)
 
 

@@ -16,12 +16,12 @@ from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import InputTables, Target, one_knot, read_control, read_target
+from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
-Control = Callable[["Simulation"], Mapping[str, ArrayLike]]
+Control = Callable[["Simulation"], Mapping[str, Input]]
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
@@ -42,6 +42,7 @@ class Simulation:
         self._source = mechanism
         self._formulation = formulation
         self._targets: dict[str, Target] = {}
+        self._inputs: dict[str, Input] = {}
         self._knot: Knot | None = None
         self._single: _Single | None = None
         self._take(mechanism.snapshot())
@@ -57,7 +58,7 @@ class Simulation:
 
     def _begin(self, start: Start, clock: tuple[float, int, float]) -> None:
         """Start from a pose with velocities."""
-        inputs = np.zeros(6 * (len(self._mechanism.bodies) + len(self._mechanism.joints)))
+        inputs = np.zeros(input_count(self._mechanism))
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
         self._knot = None
@@ -207,17 +208,31 @@ class Simulation:
             raise
 
     def set_target(self, joint: str, target: Target) -> None:
-        """Target of a motion-driven joint from now on.
+        """Target of a motion-driven joint, or of a servo, from now on.
 
         A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
         one, or a table (times, values), which is interpolated smoothly and must cover the run.
         """
         element = self._joint(joint)
-        if "motion" not in element.type.drive:  # type: ignore[operator]
-            advice = "make it with drive='motion'" if element.type.freedom else "it locks every direction"
-            raise ModelError(f"joint {joint!r} is not motion-driven; {advice}")
+        if not element.type.follows:
+            advice = "make it with drive='motion' or a servo" if element.type.freedom else "it locks every direction"
+            raise ModelError(f"joint {joint!r} is not motion-driven and has no servo; {advice}")
         self._targets[joint] = read_target(element, target, self.time)
         self._single = None
+
+    def set_input(self, name: str, value: Input | None) -> None:
+        """Force of a force-driven joint (N or N m), wrench on a body or tension of a driven path from now on; None ends it.
+
+        Numbers, or a function of time (s) that gives them, which is asked for at the times that the method needs. What a
+        controller returns for the same name goes before it.
+        """
+        if name not in self._mechanism:
+            raise ModelError(f"{self._mechanism.name!r} has nothing named {name!r} to push")
+        inputs = {key: item for key, item in self._inputs.items() if key != name}
+        if value is not None:
+            inputs[name] = value
+            InputTables(self._mechanism, self._engine, {}, inputs, self._engine.targets(self._state.numbers), 1, _times(self._state, 1.0), True)
+        self._inputs, self._single = inputs, None
 
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
         """Drive a free joint of the world so that its child moves as ``body`` (its namesake by default) did in a recorded run.
@@ -264,16 +279,14 @@ class Simulation:
 
         return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {})
 
-    def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
+    def step(self, control: Mapping[str, Input] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
         if self._single is None:
             self._single = _Single(self._mechanism, self._engine)
         single, state, dt = self._single, self._state, self._formulation.dt
-        tables = single.tables(self._targets, self._engine, state, dt, control is not None)
+        tables = single.tables(self._targets, self._inputs, self._engine, state, dt, control is not None)
         if control is not None:
-            read_control(control, self._mechanism, tables, 0)
-        if tables.stepwise:
-            tables.add_potentials(0, *self._engine.pose(state.numbers))
+            read_control(control, tables, 0)
         self._moved, self._knot = True, None
         if self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
             raise self._engine.failure(self.time, dt)
@@ -282,9 +295,9 @@ class Simulation:
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
-        ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench}: forces act at
-        the knot, a target is where the driven joint shall be at the end of the step, a wrench is force (world) and
-        torque (body axes). ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
+        ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench, path: tension}: forces
+        act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
+        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
         what was computed. ``progress``: show a bar (by default on long runs in a terminal).
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
@@ -297,19 +310,17 @@ class Simulation:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
-        tables = InputTables(mechanism, engine, self._targets, engine.targets(numbers), steps, _times(begun, dt), control is not None)
+        tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         engine.record(numbers, recording, 0)
-        done, size = 0, 1 if control is not None or tables.stepwise else steps
+        done, size = 0, 1 if control is not None else steps
         chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
         try:
             while done < steps:
                 count = min(chunk, steps - done)
                 if control is not None:
-                    read_control(control(self), mechanism, tables, done)
-                if tables.stepwise:
-                    tables.add_potentials(done, *engine.pose(numbers))
+                    read_control(control(self), tables, done)
                 tick = clock.perf_counter()
                 self._moved, self._knot = True, None
                 solved = engine.advance(numbers, recording, tables, done, count, dt)
@@ -345,12 +356,18 @@ class _Single:
         self.recording = engine.new_recording(2)
         self._tables: dict[bool, InputTables] = {}
 
-    def tables(self, targets: Mapping[str, Target], engine: Engine, state: State, dt: float, controlled: bool) -> InputTables:
+    def tables(
+        self, targets: Mapping[str, Target], inputs: Mapping[str, Input], engine: Engine, state: State, dt: float, controlled: bool,
+    ) -> InputTables:
         """Empty inputs of one step."""
         found = self._tables.get(controlled)
-        if found is None or found.driven:
+        if found is None or found.driven or inputs:
             held = engine.targets(state.numbers)
-            found = InputTables(self.mechanism, engine, targets, held, 1, _times(state, dt), controlled)
+            found = InputTables(self.mechanism, engine, targets, inputs, held, 1, _times(state, dt), controlled)
             self._tables[controlled] = found
-        found.wrench[:], found.joint[:] = 0.0, 0.0
+            return found
+        found.times = _times(state, dt)
+        found.timed.clear()
+        for table in (found.wrench, found.joint, found.tension):
+            table[:] = 0.0
         return found

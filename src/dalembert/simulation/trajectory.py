@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile_forces import coupling_names
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
@@ -317,7 +318,7 @@ def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, re
     return Trajectory(
         mechanism=mechanism.name, formulation=formulation,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
-        couplings=tuple(c.name for c in mechanism.couplings),
+        couplings=tuple(coupling_names(mechanism)),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
         armature=armature if armature.any() else None, model=mechanism, touching=readings.touching,

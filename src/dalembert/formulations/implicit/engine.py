@@ -46,6 +46,7 @@ class ImplicitEngine(MaximalEngine):
         self.one_start = options.method in MULTISTEP
         self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(self.tableau.c)
+        self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
             self.compliance, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
         )

@@ -19,16 +19,19 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
+from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_damping
+from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.directions import add_directions
+from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
 from dalembert.kernels import inline, kernel
 from dalembert.model.hessians import add_direction, add_row
-from dalembert.model.pose import coupling_value, evaluate_pose, joint_at_knot
-from dalembert.model.records import COMPLIANT, Model, Work
+from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
+from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, frame_rotation, row_value
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec, scale3, store3, store4
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 
 #: unknowns of a body: v and the four of e
 BODY = 7
@@ -85,8 +88,14 @@ def residual(stage):
         if not dot4(q, q) > 0.04:
             return 0.0, False
         store4(body.q, quaternion.normalize(q))
+        a = quaternion.multiply(inverse(q), load4(iterate.w))
+        store3(iterate.spin, (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
     evaluate_pose(model, work)
     evaluate_loads(model, work)
+    if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
+        for i in range(world):
+            put6(work.velocity[i], load3(own.bodies[i].v), load3(own.bodies[i].spin))
+        push_on_bodies(model, work, work.velocity, 1)
     size = inertia_residual(stage)
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
@@ -104,11 +113,7 @@ def residual(stage):
             subtract_impulse(bodies[joint.child].r, at.Gc[k], at.mu[k])
             subtract_impulse(bodies[joint.parent].r, at.Gp[k], at.mu[k])
     for i in range(model.couplings.shape[0]):
-        coupling, tie = model.couplings[i], work.couplings[i]
-        tie.r = coupling_value(model, work, i) / gamma
-        size = max(size, abs(tie.r))
-        for slot in range(coupling.bodies):
-            subtract_impulse(bodies[coupling.body[slot]].r, tie.G[slot], tie.mu)
+        size = max(size, coupling_residual(stage, i))
     for i in range(world):
         r, fixed = bodies[i].r, model.bodies[i]
         linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
@@ -133,8 +138,7 @@ def inertia_residual(stage):
         a = quaternion.multiply(back, w)
         b = quaternion.multiply(back, add4(w, load4(iterate.wp), -1.0))
         J = load9(fixed.inertia)
-        omega = (2.0 * a[1], 2.0 * a[2], 2.0 * a[3])
-        store3(iterate.spin, omega)
+        omega = load3(iterate.spin)
         Jw = mat_vec(J, omega)
         gyro = add3(cross3(omega, Jw), scale3(2.0 * a[0], Jw))
         turned = mat_vec(J, (2.0 * b[1], 2.0 * b[2], 2.0 * b[3]))
@@ -149,19 +153,48 @@ def inertia_residual(stage):
 
 @inline
 def law_residual(stage, index, k):
-    """A compliant row, mu + (gamma d + a) rate - a rate_p. Returns its size in m/s where an inertia is reflected."""
+    """A compliant row, mu + (gamma d + a) rate - a rate_p - gamma servo. Returns its size in m/s where it is no mere damper."""
     joint, at, own = stage.model.joints[index], stage.work.joints[index], stage.own
     rate = flow(at.Gc[k], own.bodies[joint.child])
     if joint.parent != own.bodies.shape[0]:
         rate += flow(at.Gp[k], own.bodies[joint.parent])
     direction = joint.row_direction[k]
     at.r[k] = at.mu[k] + stage.gamma * joint.damping[direction] * rate
+    size, heavy = 0.0, stage.model.bodies[joint.child]
+    if joint.follows[direction]:
+        at.r[k] -= stage.gamma * servo_at(joint, at, direction, rate)[0]
+        size = abs(at.r[k]) / (heavy.mass * (1.0 if joint.free_kind[direction] == SLIDE else heavy.length))
     if joint.armature[direction] > 0.0:
         axle = own.axles[index]
         axle.r[direction] = rate
         at.r[k] += joint.armature[direction] * (rate - axle.rp[direction])
-        return abs(at.r[k]) / joint.armature[direction] * stage.model.bodies[joint.child].length
-    return 0.0
+        size = max(size, abs(at.r[k]) / joint.armature[direction] * heavy.length)
+    return size
+
+
+@inline
+def servo_at(joint, at, direction, rate):
+    """Force, K and D of the servo along a direction."""
+    error = at.target[direction] - at.coordinate[direction]
+    force, K, D, _ = servo(joint.servo_stiffness[direction], joint.servo_damping[direction], joint.servo_bound[direction], error, rate)
+    return force, K, D
+
+
+@kernel
+def coupling_residual(stage, index):
+    """A coupling at the iterate: open over gamma, or impulse less that of its law. Returns its size in m/s."""
+    model, work, gamma = stage.model, stage.work, stage.gamma
+    coupling, tie = model.couplings[index], work.couplings[index]
+    if coupling.law == CONSTRAINT:
+        tie.r = tie.value / gamma
+        size = abs(tie.r)
+    else:
+        tie.rate = coupling_rate(model, work, index, work.velocity)
+        tie.r = tie.mu - gamma * coupling_law(work, coupling, tie, tie.value, tie.rate)[0]
+        size = abs(tie.r) * coupling.soft
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        subtract_impulse(work.bodies[model.ends[e]].r, work.ends[e].G, tie.mu)
+    return size
 
 
 @inline
@@ -216,6 +249,8 @@ def jacobian(stage):
             law_row(stage, i, k, y, C, Rp)
     for i in range(model.couplings.shape[0]):
         coupling_blocks(stage, i)
+    for i in range(model.loads.shape[0]):
+        load_block(stage, i)
 
 
 @inline
@@ -279,10 +314,18 @@ def add_stiffness(work, joint, edge, K, scale):
 
 @kernel
 def law_row(stage, index, k, y, C, Rp):
-    """mu + (gamma d + a) (G u) - a (G u)_p = 0 by the unknowns of both bodies: through the velocities, and the turning of G."""
+    """``law_residual`` by the unknowns of both bodies: through the velocities, the turning of G, and the coordinate of a servo."""
     joint, at, own, gamma = stage.model.joints[index], stage.work.joints[index], stage.own, stage.gamma
     blocks, K, world = stage.work.blocks, own.K, own.bodies.shape[0]
-    weight = gamma * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
+    direction = joint.row_direction[k]
+    weight, stretch = gamma * joint.damping[direction] + joint.armature[direction], 0.0
+    if joint.follows[direction]:
+        rate = flow(at.Gc[k], own.bodies[joint.child])
+        if joint.parent != world:
+            rate += flow(at.Gp[k], own.bodies[joint.parent])
+        _, stiffness, damping = servo_at(joint, at, direction, rate)
+        weight -= gamma * damping
+        stretch = -gamma * gamma * stiffness
     K[:] = 0.0
     add_row(K, joint, at, k, 1.0, y, C, Rp)
     for end in range(2):
@@ -311,27 +354,83 @@ def law_row(stage, index, k, y, C, Rp):
                     turning += K[d, 6 * end + c] * parent.v[d] + K[3 + d, 6 * end + c] * parent.spin[d]
                 child = own.bodies[joint.child]
                 turning += K[6 + d, 6 * end + c] * child.v[d] + K[9 + d, 6 * end + c] * child.spin[d]
-            row[k, c] += weight * gamma * turning * (1.0 if c < 3 else 2.0)
+            G = at.Gp[k, c] if end == 0 else at.Gc[k, c]
+            row[k, c] += (weight * gamma * turning + stretch * G) * (1.0 if c < 3 else 2.0)
+
+
+@inline
+def omega_derivative(iterate, gamma, g):
+    """Gradient by angular velocity -> gradient by the four of e, vector first."""
+    w = load4(iterate.w)
+    a = quaternion.multiply(inverse(add4(load4(iterate.qp), w, gamma)), w)
+    A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
+    return (
+        dot3(g, spin_derivative(A, unit(0))[1]), dot3(g, spin_derivative(A, unit(1))[1]),
+        dot3(g, spin_derivative(A, unit(2))[1]), dot3(g, spin_derivative(A, unit(3))[1]),
+    )
 
 
 @kernel
 def coupling_blocks(stage, index):
-    """Blocks of one coupling, and the change of its forces with the pose."""
-    model, work, own = stage.model, stage.work, stage.own
+    """Blocks of one coupling, and the change of a gear's forces with the pose; that of others is left to the iteration."""
+    model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
     blocks, K = work.blocks, own.K
     coupling, tie = model.couplings[index], work.couplings[index]
+    by_value, by_rate = 1.0, 0.0
     blocks[tie.diagonal].M[0, 0] = stage.compliance * coupling.soft
-    for slot in range(coupling.bodies):
-        row, col = blocks[tie.block_cb[slot]].M, blocks[tie.block_bc[slot]].M
+    if coupling.law != CONSTRAINT:
+        blocks[tie.diagonal].M[0, 0] = 1.0
+        _, stiffness, damping, _ = coupling_law(work, coupling, tie, tie.value, tie.rate)
+        by_value, by_rate = -gamma * gamma * stiffness, -gamma * damping
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        end, G = work.ends[e], work.ends[e].G
+        row, col = blocks[end.there].M, blocks[end.back].M
+        turned = omega_derivative(own.bodies[model.ends[e]], gamma, load3(G[3:]))
+        for c in range(3):
+            row[0, c] = (by_value + by_rate) * G[c]
+            row[0, 3 + c] = 2.0 * by_value * G[3 + c] + by_rate * turned[c]
+        row[0, 6] = by_rate * turned[3]
         for c in range(6):
-            row[0, c] = tie.G[slot, c] * (1.0 if c < 3 else 2.0)
-            col[c, 0] = -tie.G[slot, c]
-    for end in range(2):
-        joint = model.joints[coupling.joint[end]]
+            col[c, 0] = -G[c]
+        col[6, 0] = 0.0
+    if coupling.kind != GEAR:
+        return
+    for side in range(2):
+        joint = model.joints[coupling.joint[side]]
         y, C, Rp = joint_at_knot(work.bodies, joint)
         K[:] = 0.0
-        add_direction(K, joint, coupling.direction[end], tie.mu * (1.0 if end == 0 else -coupling.ratio), y, C, Rp)
-        add_stiffness(work, joint, own.edges[coupling.joint[end]], K, stage.gamma)
+        add_direction(K, joint, coupling.direction[side], tie.mu * (1.0 if side == 0 else -coupling.ratio), y, C, Rp)
+        add_stiffness(work, joint, own.edges[coupling.joint[side]], K, gamma)
+
+
+@kernel
+def load_block(stage, index):
+    """The change of a load with the pose and the velocity of its body; of a user's, only that with the velocity of each of its bodies."""
+    model, work, load = stage.model, stage.work, stage.model.loads[index]
+    K, D = work.K, work.D
+    if load.kind == USER_LOAD:
+        K[:6, :6] = 0.0
+        for k in range(load.ends if load.moving else 0):
+            user_damping(model, work, load, k, D)
+            subtract_load(stage, model.ends[load.first + k], K, D)
+        return
+    body, u = work.bodies[load.body], work.velocity[load.body]
+    K[:6, :6] = 0.0
+    D[:6, :6] = 0.0
+    add_load_derivatives(K, D, load, load3(body.x), load9(body.R), load3(u), load3(u[3:]))
+    subtract_load(stage, load.body, K, D)
+
+
+@inline
+def subtract_load(stage, index, K, D):
+    """M -= gamma (K d(pose) + D d(velocity)) by the unknowns of a body."""
+    M, iterate, gamma = stage.work.blocks[stage.work.bodies[index].diagonal].M, stage.own.bodies[index], stage.gamma
+    for r in range(6):
+        turned = omega_derivative(iterate, gamma, (D[r, 3], D[r, 4], D[r, 5]))
+        for c in range(3):
+            M[r, c] -= gamma * (gamma * K[r, c] + D[r, c])
+            M[r, 3 + c] -= gamma * (2.0 * gamma * K[r, 3 + c] + turned[c])
+        M[r, 6] -= gamma * turned[3]
 
 
 @kernel
@@ -353,7 +452,8 @@ def load_vector(stage, pull):
                 b[k] = at.r[k]
     for i in range(model.couplings.shape[0]):
         tie = work.couplings[i]
-        work.vector[tie.node].v[0] = tie.r + pull * model.couplings[i].soft * tie.mu
+        soft = model.couplings[i].soft if model.couplings[i].law == CONSTRAINT else 0.0
+        work.vector[tie.node].v[0] = tie.r + pull * soft * tie.mu
 
 
 @kernel

@@ -72,7 +72,7 @@ class KinematicEngine(ImplicitEngine):
     @property
     def applies(self) -> bool:
         """True when the drives determine the pose."""
-        return self.freedom == 0 and not self.mechanism.couplings
+        return self.freedom == 0 and len(self.model.couplings) == 0
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
         bodies, joints, clock = super()._layout()
@@ -128,4 +128,4 @@ def _from(inputs: Inputs, step: int) -> Inputs:
     if step == 0:
         return inputs
     stage = inputs.stage[step:] if len(inputs.stage) > step else inputs.stage
-    return Inputs(inputs.wrench[step:], inputs.joint[step:], inputs.target[step:], stage)
+    return Inputs(inputs.wrench[step:], inputs.joint[step:], inputs.target[step:], stage, inputs.tension[step:])

@@ -85,7 +85,7 @@ class Implicit:
                 return engine
             if self.solver == "kinematic":
                 raise ModelError(
-                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears; "
+                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears or paths; "
                     f"{engine.freedom} velocities are free. Use solver='general'."
                 )
         from dalembert.formulations.implicit.engine import ImplicitEngine

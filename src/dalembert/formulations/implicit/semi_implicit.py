@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.forces.bodies import push_on_bodies
+from dalembert.forces.couplings import push_along_paths
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import evaluate_knot, project
 from dalembert.kernels import kernel
@@ -89,7 +91,12 @@ def ask(model, work, own, before, targets, dt, stabilization):
 
 @kernel
 def push(model, work, state, own, dt):
-    """Momenta after the step without the joints."""
+    """Momenta after the step without the joints; paths and what depends on velocities as they are at its start."""
+    for i in range(model.bodies.shape[0] - 1):
+        fixed, past = model.bodies[i], state.bodies[i]
+        put6(own.velocity[i], scale3(1.0 / fixed.mass, load3(past.p)), mat_vec(load9(fixed.inertia_inverse), load3(past.l)))
+    push_on_bodies(model, work, own.velocity, 1)
+    push_along_paths(model, work, own.velocity)
     for i in range(model.bodies.shape[0] - 1):
         past, load = state.bodies[i], work.bodies[i].load
         w = mat_vec(load9(model.bodies[i].inertia_inverse), load3(past.l))
@@ -108,7 +115,7 @@ def accept(model, work, state, targets, dt, own, after):
         for k in range(joint.free):
             new.coordinate[k] = work.joints[i].coordinate[k]
             new.spin[k] = joint.armature[k] * own.rows[i, k]
-            if joint.driven[k]:
+            if joint.follows[k]:
                 new.target[k] = targets[i, k]
     for i in range(model.bodies.shape[0] - 1):
         fixed, past, new, u = model.bodies[i], state.bodies[i], after.bodies[i], own.velocity[i]

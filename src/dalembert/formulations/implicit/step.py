@@ -236,7 +236,7 @@ def finish(model, targets, history, dt, work, after):
         joint, new = model.joints[i], after.joints[i]
         for k in range(joint.free):
             new.coordinate[k] = work.joints[i].coordinate[k]
-            if joint.driven[k]:
+            if joint.follows[k]:
                 new.target[k] = targets[i, k]
     after.clock[0], after.clock[1] = dt, history + 1.0
 

@@ -24,12 +24,13 @@ class MaximalEngine:
 
     ``exact``: recorded momenta are those at the knots; otherwise they are left limits, and knot velocities follow by
     projection. ``nodes``: fractions of a step at which its inner stages aim at targets; ``one_start``: only the first step
-    of a run has such stages.
+    of a run has such stages. ``input_node``: the fraction of a step at which forces that are functions of time are taken.
     """
 
     exact: ClassVar[bool] = False
     nodes: tuple[float, ...] = ()
     one_start: bool = False
+    input_node: float = 0.0
     options: Any
     #: a NamedTuple of the state's records, and their types
     state_type: ClassVar[Any]
@@ -129,7 +130,7 @@ class MaximalEngine:
         """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
         bodies, joints, couplings = self.sizes
         placement = self.placement(numbers)
-        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints)
+        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints, couplings)
         self.record(numbers, recording, 0)
         prescribed = np.zeros((2, 1, joints, 6))
         motion_series(self.model, placement.work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
@@ -140,9 +141,7 @@ class MaximalEngine:
     def potential_energy(self, numbers: np.ndarray) -> float:
         """Energy of gravity, springs and user potentials at the knot, in J."""
         placement = self.placement(numbers)
-        energy = potential_energy(self.model, placement.work)
-        x, q = self.pose(numbers)
-        return energy + sum(p.energy(x[p.body.index].copy(), q[p.body.index].copy()) for p in self.mechanism.potentials)
+        return float(potential_energy(self.model, placement.work))
 
     # ---- running
 

@@ -20,11 +20,11 @@ def model_and_work() -> tuple[Model, Work]:
 
 def inputs() -> Inputs:
     """None."""
-    return Inputs(np.zeros((0, 0, 6)), np.zeros((0, 0, 6)), np.zeros((1, 0, 6)), np.zeros((0, 0, 0, 6)))
+    return Inputs(np.zeros((0, 0, 6)), np.zeros((0, 0, 6)), np.zeros((1, 0, 6)), np.zeros((0, 0, 0, 6)), np.zeros((0, 0)))
 
 
 def reading() -> Jobs:
     """The kernels that read a recorded run."""
     recording, per_joint, per_coupling = new_recording(1, 0, 0, 0), np.zeros((1, 0, 6)), np.zeros((1, 0))
-    yield motion_series, (*model_and_work(), 0.0, recording, inputs(), np.zeros((2, 1, 0, 6)), new_motion(1, 0, 0), False, np.zeros(1, bool))
-    yield pose_series, (*model_and_work(), recording, inputs(), per_joint, per_joint, per_coupling, np.zeros(1))
+    yield motion_series, (*model_and_work(), 0.0, recording, inputs(), np.zeros((2, 1, 0, 6)), new_motion(1, 0, 0, 0), False, np.zeros(1, bool))
+    yield pose_series, (*model_and_work(), recording, inputs(), per_joint, per_joint, per_coupling, np.zeros(1), per_coupling)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.linalg import Structure, analyse
 from dalembert.model.compile import new_work
-from dalembert.model.records import Model, Work
+from dalembert.model.records import CONSTRAINT, Model, Work
 
 
 class Graph(NamedTuple):
@@ -44,8 +44,8 @@ def build_graph(model: Model, body_size: int = 6, couple_bodies: bool = False, c
     for coupling, tie in zip(model.couplings, work.couplings):
         tie["node"] = len(sizes)
         sizes.append(1)
-        constraint.append(True)
-        edges += [(tie["node"], body) for body in coupling["body"][: coupling["bodies"]]]
+        constraint.append(bool(coupling["law"] == CONSTRAINT))
+        edges += [(tie["node"], body) for body in model.ends[coupling["first"] : coupling["first"] + coupling["ends"]]]
     first_contact = len(sizes)
     for first, second in contacts:
         edges += [(len(sizes), end) for end in (first, second) if end != world]
@@ -80,14 +80,14 @@ def _point_at_blocks(model: Model, work: Work, structure: Structure) -> None:
     for coupling, tie in zip(model.couplings, work.couplings):
         node = int(tie["node"])
         tie["diagonal"] = structure.diagonal[node]
-        for slot in range(int(coupling["bodies"])):
-            tie["block_cb"][slot] = structure.block(node, int(coupling["body"][slot]))
-            tie["block_bc"][slot] = structure.block(int(coupling["body"][slot]), node)
+        for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
+            work.ends["there"][e] = structure.block(node, int(model.ends[e]))
+            work.ends["back"][e] = structure.block(int(model.ends[e]), node)
 
 
 def has_loops(model: Model) -> bool:
     """True when some joint or coupling closes a cycle, counting the world as a body."""
-    if len(model.couplings):
+    if np.any(model.couplings["law"] == CONSTRAINT):
         return True
     root = list(range(len(model.bodies)))
 

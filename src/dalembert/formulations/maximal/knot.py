@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.forces.couplings import coupling_rate
+from dalembert.forces.directions import servo_force
 from dalembert.forces.loads import evaluate_loads
 from dalembert.kernels import kernel
 from dalembert.linalg import clear, factor, solve
-from dalembert.model.bias import bias, direction_bias
+from dalembert.model.bias import bias, coupling_bias, direction_bias
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
-from dalembert.model.records import COMPLIANT
+from dalembert.model.records import COMPLIANT, CONSTRAINT
 from dalembert.model.rows import row_axes
 from dalembert.spatial.tuples import cross3, load3, load9, mat_vec, scale3
 
@@ -73,11 +75,13 @@ def knot_matrix(model, work, compliance, lag):
                     work.blocks[at.block_cj].M[c, k] = -at.Gc[k, c]
     for i in range(couplings.shape[0]):
         coupling, tie = model.couplings[i], couplings[i]
-        work.blocks[tie.diagonal].M[0, 0] = compliance * coupling.soft
-        for slot in range(coupling.bodies):
+        holds = coupling.law == CONSTRAINT
+        work.blocks[tie.diagonal].M[0, 0] = compliance * coupling.soft if holds else 1.0
+        for e in range(coupling.first, coupling.first + coupling.ends):
+            end = work.ends[e]
             for c in range(6):
-                work.blocks[tie.block_cb[slot]].M[0, c] = tie.G[slot, c]
-                work.blocks[tie.block_bc[slot]].M[c, 0] = -tie.G[slot, c]
+                work.blocks[end.there].M[0, c] = end.G[c] if holds else 0.0
+                work.blocks[end.back].M[c, 0] = -end.G[c] if holds else 0.0
     return factor(work.blocks, work.schedule)
 
 
@@ -113,17 +117,19 @@ def knot_residual(model, work, wanted, velocity, impulse, coupling_impulse, lag)
             r = work.vector[at.node].v
             direction = joint.row_direction[k]
             if joint.row_kind[k] == COMPLIANT:
-                r[k] = at.spin[direction] - impulse[i, k] - (lag * joint.damping[direction] + joint.armature[direction]) * flow
+                r[k] = at.spin[direction] + lag * servo_force(joint, at, direction, flow) - impulse[i, k] - (lag * joint.damping[direction] + joint.armature[direction]) * flow
             else:
                 r[k] = at.r[k] - flow
                 worst = max(worst, abs(r[k]))
     for i in range(couplings.shape[0]):
         coupling, tie = model.couplings[i], couplings[i]
-        flow = 0.0
-        for slot in range(coupling.bodies):
+        if coupling.law != CONSTRAINT:
+            work.vector[tie.node].v[0] = 0.0
+            continue
+        flow = coupling_rate(model, work, i, velocity)
+        for e in range(coupling.first, coupling.first + coupling.ends):
             for c in range(6):
-                flow += tie.G[slot, c] * velocity[coupling.body[slot], c]
-                work.vector[bodies[coupling.body[slot]].node].v[c] += tie.G[slot, c] * coupling_impulse[i]
+                work.vector[bodies[model.ends[e]].node].v[c] += work.ends[e].G[c] * coupling_impulse[i]
         work.vector[tie.node].v[0] = tie.r - flow
         worst = max(worst, abs(tie.r - flow))
     return worst
@@ -201,7 +207,7 @@ def accelerate(model, work, compliance, velocity, impulse, coupling_impulse, fac
                 flow = 0.0
                 for c in range(6):
                     flow += at.Gp[k, c] * up[c] + at.Gc[k, c] * uc[c]
-                r[k] = -joint.damping[direction] * flow
+                r[k] = -joint.damping[direction] * flow + servo_force(joint, at, direction, flow)
                 if joint.armature[direction] > 0.0:
                     r[k] -= joint.armature[direction] * direction_bias(joint, direction, y, C, Rp, vp, wp, vc, wc)
             elif direction >= 0:
@@ -210,16 +216,7 @@ def accelerate(model, work, compliance, velocity, impulse, coupling_impulse, fac
                 a, b = row_axes(joint, at, k)
                 r[k] = -bias(joint, int(joint.row_kind[k]), 0, a, b, y, C, Rp, vp, wp, vc, wc)
     for i in range(couplings.shape[0]):
-        coupling, tie = model.couplings[i], couplings[i]
-        total = 0.0
-        for end in range(2):
-            joint, at = model.joints[coupling.joint[end]], joints[coupling.joint[end]]
-            y, C, Rp = joint_at_knot(bodies, joint)
-            up = velocity[joint.parent]
-            uc = velocity[joint.child]
-            value = direction_bias(joint, coupling.direction[end], y, C, Rp, load3(up), load3(up[3:]), load3(uc), load3(uc[3:]))
-            total += value if end == 0 else -coupling.ratio * value
-        work.vector[tie.node].v[0] = -total
+        work.vector[couplings[i].node].v[0] = -coupling_bias(model, work, i, velocity) if model.couplings[i].law == CONSTRAINT else 0.0
     impulse[:] = 0.0
     coupling_impulse[:] = 0.0
     for _ in range(4):

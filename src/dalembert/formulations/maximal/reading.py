@@ -26,8 +26,8 @@ from dalembert.model.least_norm import least_norm, row_weights
 from dalembert.model.placement import Placement
 from dalembert.model.records import BALL, Model, Work
 
-POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential"})
-MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force"})
+POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential", "coupling"})
+MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force", "coupling_rate"})
 #: shares that contacts' tapes bring, after those of the joints' own laws
 ALL_SHARES = (*SHARES, "friction", "limit")
 
@@ -71,13 +71,10 @@ class Reader:
         if not self._pose:
             joints, couplings = len(self.model.joints), len(self.model.couplings)
             coordinate, violation = np.zeros((self.knots, joints, 6)), np.zeros((self.knots, joints, 6))
-            gaps, potential = np.zeros((self.knots, couplings)), np.zeros(self.knots)
+            gaps, potential, values = np.zeros((self.knots, couplings)), np.zeros(self.knots), np.zeros((self.knots, couplings))
             self.work.joints["coordinate"] = self.start
-            pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential)
-            for p in self.mechanism.potentials:
-                where, turned = self.recording.position[:, p.body.index], self.recording.orientation[:, p.body.index]
-                potential += [p.energy(x.copy(), q.copy()) for x, q in zip(where, turned)]
-            self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential)
+            pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential, values)
+            self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential, coupling=values)
         return self._pose
 
     def motion(self) -> Mapping[str, np.ndarray]:
@@ -89,13 +86,13 @@ class Reader:
             motion = self._move(prescribed)
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
-            force=motion.force, torque=motion.torque, row_force=recording.row_force, coupling_force=recording.coupling_force,
+            force=motion.force, torque=motion.torque, row_force=recording.row_force, coupling_force=recording.coupling_force, coupling_rate=motion.coupling_rate,
             **self._shared(motion, np.arange(self.knots), prescribed),
         )
 
     def _move(self, prescribed: np.ndarray) -> Motion:
         self.work.joints["coordinate"] = self.start
-        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints))
+        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
         motion_series(
             self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
         )
@@ -122,12 +119,12 @@ class Reader:
         per_row = row_weights(placement, weights, drive_weight)
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
         steps = np.minimum(knots, self.knots - 2)
-        wrench, joint = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint))
-        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage)
+        wrench, joint, tension = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint, self.inputs.tension))
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage, tension)
         for i in range(len(knots)):
             placement.put(short.position[i], short.orientation[i])
             short.row_force[i], short.coupling_force[i] = least_norm(placement, short.row_force[i], short.coupling_force[i], per_row)
-        motion = new_motion(len(knots), len(self.model.bodies) - 1, len(self.model.joints))
+        motion = new_motion(len(knots), len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
         motion.rate[:] = rate[knots]
         force_series(self.model, self.work, short, inputs, motion)
         return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self._prescribed()))

@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.forces.ball import ball_spring
-from dalembert.forces.directions import spring
-from dalembert.forces.loads import apply_inputs, clear_inputs, potential_energy
+from dalembert.forces.bodies import push_on_bodies
+from dalembert.forces.couplings import coupling_rate, push_along_paths
+from dalembert.forces.directions import servo_force, spring
+from dalembert.forces.loads import apply_inputs, clear_inputs, evaluate_loads, potential_energy
 from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
 from dalembert.kernels import allocating, inline, kernel
 from dalembert.model.pose import aim_all, joint_at_knot, joint_rates, open_amounts, put6
-from dalembert.model.records import BALL, COMPLIANT
+from dalembert.model.records import BALL, COMPLIANT, CONSTRAINT
 from dalembert.model.rows import direction_gradient, frame_rotation
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
 
@@ -29,12 +31,14 @@ class Motion(NamedTuple):
     torque: np.ndarray  # (N, joints, 3)
     actuation: np.ndarray  # (N, joints, 6) along the free directions
     share: np.ndarray  # (N, joints, 6, shares) what it is made of
+    coupling_rate: np.ndarray  # (N, couplings)
 
 
-def new_motion(knots: int, bodies: int, joints: int) -> Motion:
+def new_motion(knots: int, bodies: int, joints: int, couplings: int) -> Motion:
     """Room for ``motion_series``."""
     return Motion(
         np.zeros((knots, bodies + 1, 6)), *(np.zeros((knots, joints, n)) for n in (6, 3, 3, 6)), np.zeros((knots, joints, 6, len(SHARES))),
+        np.zeros((knots, couplings)),
     )
 
 
@@ -47,9 +51,9 @@ def recall(model, work, recording, inputs, knot):
         store4(bodies[i].q, recording.orientation[knot, i])
         store3(bodies[i].p, load3(recording.momentum[knot, i]))
         store3(bodies[i].l, load3(recording.momentum[knot, i, 3:]))
-    steps = recording.step_before.shape[0] - 1
+    given = max(inputs.wrench.shape[0], max(inputs.joint.shape[0], inputs.tension.shape[0]))
     clear_inputs(model, work)
-    apply_inputs(model, work, inputs, min(knot, max(steps - 1, 0)))
+    apply_inputs(model, work, inputs, min(knot, max(given - 1, 0)))
     for i in range(work.joints.shape[0]):
         for k in range(6):
             work.joints[i].target[k] = inputs.target[knot, i, k]
@@ -58,8 +62,10 @@ def recall(model, work, recording, inputs, knot):
 
 
 @kernel
-def pose_series(model, work, recording, inputs, coordinate, violation, coupling_violation, potential):
-    """Coordinates (N, joints, 6), open rows (N, joints, 6), open couplings (N, couplings), potential energy (N,)."""
+def pose_series(model, work, recording, inputs, coordinate, violation, coupling_violation, potential, coupling):
+    """Coordinates (N, joints, 6), open rows (N, joints, 6), open couplings (N, couplings), potential energy (N,), and values of
+    couplings (N, couplings).
+    """
     for knot in range(coordinate.shape[0]):
         recall(model, work, recording, inputs, knot)
         aim_all(model, work)
@@ -68,6 +74,8 @@ def pose_series(model, work, recording, inputs, coordinate, violation, coupling_
                 coordinate[knot, i, k] = work.joints[i].coordinate[k]
         open_amounts(model, work, violation[knot], coupling_violation[knot])
         potential[knot] = potential_energy(model, work)
+        for i in range(model.couplings.shape[0]):
+            coupling[knot, i] = work.couplings[i].value
 
 
 @inline
@@ -123,26 +131,35 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
         for i in range(work.couplings.shape[0]):
             work.couplings[i].r = 0.0
-        row_force, coupling_force = recording.row_force[knot], recording.coupling_force[knot]
+        for i in range(bodies.shape[0] - 1):
+            momentum = recording.momentum[knot, i]
+            linear = scale3(1.0 / model.bodies[i].mass, load3(momentum))
+            put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
         if exact:
-            for i in range(bodies.shape[0] - 1):
-                momentum = recording.momentum[knot, i]
-                linear = scale3(1.0 / model.bodies[i].mass, load3(momentum))
-                put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
             joint_rates(model, work, velocity[knot], motion.rate[knot])
-            if not trusted[knot]:
+            known = trusted[knot]
+            if not known:
                 ask_for_rates(model, work, motion.rate[knot], knot == 0 or velocity.shape[0] == 2)
                 project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
-                accelerate(model, work, compliance, closed, row_force, coupling_force, True)
         else:
             half = 0.5 * recording.step_before[knot]
+            push_on_bodies(model, work, velocity[knot], 1)
             for i in range(bodies.shape[0] - 1):
                 for c in range(6):
                     wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
             project(model, work, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
             joint_rates(model, work, velocity[knot], motion.rate[knot])
-            if not is_kick(recording, knot):
-                accelerate(model, work, compliance, velocity[knot], row_force, coupling_force, False)
+            known = is_kick(recording, knot)
+        evaluate_loads(model, work)
+        moving = closed if exact and not known else velocity[knot]
+        push_on_bodies(model, work, moving, 1)
+        push_along_paths(model, work, moving)
+        if not known:
+            accelerate(model, work, compliance, moving, recording.row_force[knot], recording.coupling_force[knot], exact)
+        for i in range(model.couplings.shape[0]):
+            motion.coupling_rate[knot, i] = coupling_rate(model, work, i, velocity[knot])
+            if model.couplings[i].law != CONSTRAINT:
+                recording.coupling_force[knot, i] = work.couplings[i].mu
         transmit_all(model, work, recording.row_force[knot], motion, knot)
 
 
@@ -188,6 +205,11 @@ def transmit(bodies, joint, at, row_force, rate, force, torque, actuation, share
             share[d, DAMPER] = -joint.damping[d] * rate[d]
             if joint.row_kind[k] == COMPLIANT and joint.armature[d] > 0.0:
                 share[d, ROTOR] = row_force[k] - share[d, DAMPER]
+                if joint.follows[d]:
+                    share[d, DRIVE] += servo_force(joint, at, d, rate[d])
+                    share[d, ROTOR] -= servo_force(joint, at, d, rate[d])
+            elif joint.row_kind[k] == COMPLIANT and joint.follows[d]:
+                share[d, DRIVE] += row_force[k] - share[d, DAMPER]
             elif joint.row_kind[k] == COMPLIANT:
                 share[d, DAMPER] = row_force[k]
             else:  # the row holds everything that acts along a driven direction
@@ -195,7 +217,7 @@ def transmit(bodies, joint, at, row_force, rate, force, torque, actuation, share
     for d in range(joint.free):
         actuation[d] = share[d, DRIVE] + share[d, SPRING] + share[d, DAMPER] + share[d, ROTOR]
         if not joint.driven[d]:
-            size = share[d, DRIVE] + share[d, SPRING]
+            size = at.input[d] + share[d, SPRING]
             line, _, on_child = direction_gradient(joint, d, y, C, R_parent)
             push = add3(push, scale3(size, line))
             twist = add3(twist, scale3(size, on_child))

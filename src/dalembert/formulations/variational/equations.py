@@ -17,10 +17,13 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import NamedTuple
 
+from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damping, user_load
+from dalembert.forces.laws import coupling_law, servo
 from dalembert.kernels import inline, kernel
+from dalembert.model.couplings import coordinate_from, evaluate_coupling
 from dalembert.model.pose import add_to_slot, put6
-from dalembert.model.records import SLIDE, Model, Work
-from dalembert.model.rows import consistent, coordinates, direction_gradient, relative, row_gradient, row_value
+from dalembert.model.records import CONSTRAINT, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.rows import consistent, direction_gradient, relative, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -29,6 +32,7 @@ from dalembert.spatial.tuples import (
     load3,
     load4,
     load9,
+    mat_mul,
     mat_vec,
     neg3,
     scale3,
@@ -170,21 +174,20 @@ def residual(interval):
             rate += flow(at.Gc[k], linear, angular)
             direction = joint.row_direction[k]
             at.r[k] = at.mu[k] + h * joint.damping[direction] * rate
-            if joint.armature[direction] > 0.0:
-                at.r[k] += spin_after(bodies, joint, at, direction, dt) - at.spin[direction]
+            if joint.armature[direction] > 0.0 or joint.follows[direction]:
+                moved = next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]
+                at.r[k] += joint.armature[direction] * moved / dt - at.spin[direction]
+                if joint.follows[direction]:
+                    at.r[k] -= dt * servo_at_end(joint, at, direction, moved, dt)[0]
                 heavy = model.bodies[joint.child]
                 arm = 1.0 if joint.free_kind[direction] == SLIDE else heavy.length
                 size = max(size, abs(at.r[k]) / (heavy.mass * arm + joint.armature[direction] / arm))
             subtract_impulse(rp, at.Gp[k], at.mu[k])
             subtract_impulse(rc, at.Gc[k], at.mu[k])
     for i in range(couplings.shape[0]):
-        coupling, tie = model.couplings[i], couplings[i]
-        first = next_coordinate(bodies, model.joints[coupling.joint[0]], joints[coupling.joint[0]], coupling.direction[0])
-        second = next_coordinate(bodies, model.joints[coupling.joint[1]], joints[coupling.joint[1]], coupling.direction[1])
-        tie.r = (first - coupling.ratio * second - coupling.offset) * per
-        size = max(size, abs(tie.r))
-        for slot in range(coupling.bodies):
-            subtract_impulse(bodies[coupling.body[slot]].r, tie.G[slot], tie.mu)
+        size = max(size, coupling_residual(model, work, i, dt))
+    if model.loads.shape[0] > 0:
+        subtract_loads(model, work, dt, h)
     for i in range(world):
         body, fixed = bodies[i], model.bodies[i]
         r = body.r
@@ -197,28 +200,110 @@ def residual(interval):
 
 
 @kernel
+def coupling_residual(model, work, index, dt):
+    """A coupling at the iterate: open over dt, or impulse less that of its law. Returns the size of the residual (m/s).
+
+    A law is taken at the mean of both ends of the interval, as a potential of the mean of the two lengths is: half of its
+    impulse acts at the first knot, the other half at the second (``accept``).
+    """
+    coupling, tie = model.couplings[index], work.couplings[index]
+    evaluate_coupling(model, work, index, True)
+    if coupling.law == CONSTRAINT:
+        tie.r = tie.next / dt
+        size = abs(tie.r)
+    else:
+        force, K, D, _ = coupling_law(work, coupling, tie, 0.5 * (tie.value + tie.next), (tie.next - tie.value) / dt)
+        tie.r = tie.mu - 0.5 * dt * force
+        tie.slope = 0.5 * dt * (0.5 * dt * K + D)
+        size = abs(tie.r) * coupling.soft
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        subtract_impulse(work.bodies[model.ends[e]].r, work.ends[e].G, tie.mu)
+    return size
+
+
+@kernel
+def mean_velocities(model, work, dt):
+    """Velocities at the knot for the loads: the mean of those just before and just after."""
+    for i in range(model.bodies.shape[0] - 1):
+        linear, angular = mean_velocity(work.bodies[i], model.bodies[i], dt)
+        put6(work.velocity[i], linear, angular)
+
+
+@kernel
+def subtract_loads(model, work, dt, h):
+    """Loads that depend on velocities, at the mean of those just before and just after the knot."""
+    mean_velocities(model, work, dt)
+    for i in range(model.loads.shape[0]):
+        load = model.loads[i]
+        if not load.moving:
+            continue
+        if load.kind == USER_LOAD:
+            user_load(model, work, load, work.velocity)
+            for k in range(load.ends):
+                r = work.bodies[model.ends[load.first + k]].r
+                for c in range(6):
+                    r[c] -= h * work.found[6 * k + c]
+            continue
+        body, u = work.bodies[load.body], work.velocity[load.body]
+        F, T = load_wrench(load, load3(body.x), load9(body.R), load3(u), load3(u[3:]))
+        for c in range(3):
+            body.r[c] -= h * F[c]
+            body.r[3 + c] -= h * T[c]
+
+
+@kernel
+def add_damping(model, work, dt, h):
+    """The change of velocity-dependent loads with the unknowns, into the bodies' own blocks."""
+    K, D = work.K, work.D
+    for i in range(model.loads.shape[0]):
+        load = model.loads[i]
+        if not load.moving:
+            continue
+        if load.kind == USER_LOAD:
+            for k in range(load.ends):
+                user_damping(model, work, load, k, D)
+                subtract_damping(work.bodies[model.ends[load.first + k]], model.bodies[model.ends[load.first + k]], work.blocks, D, dt, h)
+            continue
+        body, u = work.bodies[load.body], work.velocity[load.body]
+        K[:6, :6] = 0.0
+        D[:6, :6] = 0.0
+        add_load_derivatives(K, D, load, load3(body.x), load9(body.R), load3(u), load3(u[3:]))
+        subtract_damping(body, model.bodies[load.body], work.blocks, D, dt, h)
+
+
+@inline
+def subtract_damping(body, fixed, blocks, D, dt, h):
+    """M -= h D d(mean velocity)/d(unknowns), of which the linear part is 1/2 and the angular one 1/2 J^-1 d(momentum)."""
+    M = blocks[body.diagonal].M
+    P = mat_mul(load9(fixed.inertia_inverse), momentum_derivative(body, fixed, dt))
+    half = 0.5 * h
+    for r in range(6):
+        for c in range(3):
+            M[r, c] -= half * D[r, c]
+            M[r, 3 + c] -= half * (D[r, 3] * P[c] + D[r, 4] * P[3 + c] + D[r, 5] * P[6 + c])
+
+
+@kernel
 def next_coordinate(bodies, joint, at, direction):
     """One coordinate of a joint at the pose the iterate leads to, unwrapped against the knot's."""
     parent = bodies[joint.parent]
     child = bodies[joint.child]
     y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
-    keep = load6(at.coordinate)
-    coordinates(joint, y, C, at.coordinate)
-    value = at.coordinate[direction]
-    for k in range(6):
-        at.coordinate[k] = keep[k]
-    return value
+    return coordinate_from(joint, at, direction, y, C)
+
+
+@inline
+def servo_at_end(joint, at, direction, moved, dt):
+    """Force, K and D of the servo along a direction at the end of the interval, where its coordinate has ``moved``."""
+    error = at.target[direction] - at.coordinate[direction] - moved
+    force, K, D, _ = servo(joint.servo_stiffness[direction], joint.servo_damping[direction], joint.servo_bound[direction], error, moved / dt)
+    return force, K, D
 
 
 @kernel
 def spin_after(bodies, joint, at, direction, dt):
     """Momentum of a direction's reflected inertia over the interval: that of the Lagrangian a/2 ((next - now)/dt)^2."""
     return joint.armature[direction] * (next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]) / dt
-
-
-@inline
-def load6(a):
-    return (a[0], a[1], a[2], a[3], a[4], a[5])
 
 
 @inline
@@ -316,11 +401,16 @@ def jacobian(interval):
             damper_row(JC, k, at.Gc[k], child, model.bodies[joint.child], weight, dt)
             if not grounded:
                 damper_row(JP, k, at.Gp[k], parent, model.bodies[joint.parent], weight, dt)
-            if joint.armature[direction] > 0.0:
+            if joint.armature[direction] > 0.0 or joint.follows[direction]:
+                weight = joint.armature[direction]
+                if joint.follows[direction]:
+                    moved = next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]
+                    _, stiffness, damping = servo_at_end(joint, at, direction, moved, dt)
+                    weight -= dt * (dt * stiffness + damping)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
-                add_to_slot(JC, k, joint.armature[direction], force, rotate_gradient(on_child, wc, child.s, dt))
+                add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, child.s, dt))
                 if not grounded:
-                    add_to_slot(JP, k, joint.armature[direction], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+                    add_to_slot(JP, k, weight, neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
         for k in range(rows):
             for c in range(6):
                 CJ[c, k] = -at.Gc[k, c]
@@ -330,33 +420,26 @@ def jacobian(interval):
                     PJ[c, k] = -at.Gp[k, c]
     for i in range(couplings.shape[0]):
         coupling_jacobian(model, work, i, dt, compliance)
+    if model.loads.shape[0] > 0:
+        add_damping(model, work, dt, h)
 
 
 @kernel
 def coupling_jacobian(model, work, index, dt, compliance):
-    """Blocks of one coupling."""
-    bodies = work.bodies
+    """Blocks of one coupling, with its gradient at the end as ``residual`` left it."""
     coupling, tie = model.couplings[index], work.couplings[index]
-    work.blocks[tie.diagonal].M[0, 0] = compliance * coupling.soft
-    for slot in range(coupling.bodies):
-        row = work.blocks[tie.block_cb[slot]].M
+    holds = coupling.law == CONSTRAINT
+    work.blocks[tie.diagonal].M[0, 0] = compliance * coupling.soft if holds else 1.0
+    weight = 1.0 if holds else -tie.slope
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        end, body = work.ends[e], work.bodies[model.ends[e]]
+        row, column = work.blocks[end.there].M, work.blocks[end.back].M
+        turned = rotate_gradient(load3(end.H[3:]), load3(body.w), body.s, dt)
+        for c in range(3):
+            row[0, c] = weight * end.H[c]
+            row[0, 3 + c] = weight * turned[c]
         for c in range(6):
-            row[0, c] = 0.0
-            work.blocks[tie.block_bc[slot]].M[c, 0] = -tie.G[slot, c]
-    for end in range(2):
-        joint = model.joints[coupling.joint[end]]
-        parent = bodies[joint.parent]
-        child = bodies[joint.child]
-        weight = 1.0 if end == 0 else -coupling.ratio
-        Rp = load9(parent.Rn)
-        y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
-        force, on_parent, on_child = direction_gradient(joint, coupling.direction[end], y, C, Rp)
-        if coupling.slot[2 * end] >= 0:
-            row = work.blocks[tie.block_cb[coupling.slot[2 * end]]].M
-            add_to_slot(row, 0, weight, neg3(force), rotate_gradient(on_parent, load3(parent.w), parent.s, dt))
-        if coupling.slot[2 * end + 1] >= 0:
-            row = work.blocks[tie.block_cb[coupling.slot[2 * end + 1]]].M
-            add_to_slot(row, 0, weight, force, rotate_gradient(on_child, load3(child.w), child.s, dt))
+            column[c, 0] = -end.G[c]
 
 
 @kernel
@@ -378,7 +461,7 @@ def load_vector(interval, pull):
                 b[k] = at.r[k]
     for i in range(couplings.shape[0]):
         coupling, tie = model.couplings[i], couplings[i]
-        work.vector[tie.node].v[0] = tie.r + pull * coupling.soft * tie.mu
+        work.vector[tie.node].v[0] = tie.r + (pull * coupling.soft * tie.mu if coupling.law == CONSTRAINT else 0.0)
 
 
 @kernel

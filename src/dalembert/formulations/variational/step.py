@@ -19,6 +19,7 @@ from dalembert.formulations.variational.equations import (
 from dalembert.formulations.variational.state import recall
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import put6, set_targets
+from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.newton import build_newton
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
@@ -70,6 +71,14 @@ def accept(model, work, state, after, dt):
             new.w2[k] = w1
             new.v1[k] = v[k]
             new.w1[k] = w[k]
+    for i in range(model.couplings.shape[0]):
+        coupling, tie = model.couplings[i], work.couplings[i]
+        if coupling.law != CONSTRAINT:
+            for e in range(coupling.first, coupling.first + coupling.ends):
+                new, H = after.bodies[model.ends[e]], work.ends[e].H
+                for c in range(3):
+                    new.p[c] += tie.mu * H[c]
+                    new.l[c] += tie.mu * H[3 + c]
     return 2.0 if quadratic < linear else 1.0
 
 
@@ -80,7 +89,7 @@ def accept_joints(model, work, after, dt):
         joint, at, new = model.joints[i], work.joints[i], after.joints[i]
         for k in range(joint.free):
             new.coordinate[k] = at.coordinate[k]
-            if joint.driven[k]:
+            if joint.follows[k]:
                 new.target[k] = at.target[k]
         for k in range(joint.locks, joint.rows):
             direction = joint.row_direction[k]

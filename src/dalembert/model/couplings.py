@@ -1,0 +1,147 @@
+"""Numbers made of the poses of several bodies: gears, lengths of paths, users' functions; with their gradients.
+
+Each is evaluated at the knot (``value``, ``G`` of its ends) or at the end of the step (``next``, ``H``).
+"""
+from __future__ import annotations
+
+from math import sqrt
+
+from dalembert.kernels import inline, kernel
+from dalembert.kernels.calls import call
+from dalembert.model.records import FUNCTION, GEAR
+from dalembert.model.rows import coordinates, direction_gradient, relative
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load4,
+    load9,
+    mat_t_vec,
+    mat_vec,
+    neg3,
+    scale3,
+    sub3,
+)
+
+
+@inline
+def place(body, at_end):
+    """Position and rotation of a body at the knot, or at the end of the step."""
+    if at_end:
+        return load3(body.xn), load9(body.Rn)
+    return load3(body.x), load9(body.R)
+
+
+@inline
+def add_to(end, at_end, weight, force, torque):
+    """Add a weighted gradient to that of one end."""
+    for c in range(3):
+        if at_end:
+            end.H[c] += weight * force[c]
+            end.H[3 + c] += weight * torque[c]
+        else:
+            end.G[c] += weight * force[c]
+            end.G[3 + c] += weight * torque[c]
+
+
+@kernel
+def evaluate_coupling(model, work, index, at_end):
+    """Value of a coupling and its gradient by each of its bodies."""
+    coupling, tie = model.couplings[index], work.couplings[index]
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        for c in range(6):
+            if at_end:
+                work.ends[e].H[c] = 0.0
+            else:
+                work.ends[e].G[c] = 0.0
+    if coupling.kind == GEAR:
+        value = gear(model, work, coupling, at_end)
+    elif coupling.kind == FUNCTION:
+        value = function(model, work, coupling, at_end)
+    else:
+        value = path(model, work, coupling, at_end)
+    if at_end:
+        tie.next = value
+    else:
+        tie.value = value
+
+
+@kernel
+def gear(model, work, coupling, at_end):
+    """Coordinate of the first joint less ``ratio`` times that of the second less ``offset``, angles unwrapped."""
+    value = -coupling.offset
+    for side in range(2):
+        joint, at = model.joints[coupling.joint[side]], work.joints[coupling.joint[side]]
+        x_parent, R_parent = place(work.bodies[joint.parent], at_end)
+        x_child, R_child = place(work.bodies[joint.child], at_end)
+        y, C = relative(joint, x_parent, R_parent, x_child, R_child)
+        weight = 1.0 if side == 0 else -coupling.ratio
+        direction = coupling.direction[side]
+        value += weight * coordinate_from(joint, at, direction, y, C)
+        force, on_parent, on_child = direction_gradient(joint, direction, y, C, R_parent)
+        if coupling.slot[2 * side] >= 0:
+            add_to(work.ends[coupling.first + coupling.slot[2 * side]], at_end, weight, neg3(force), on_parent)
+        if coupling.slot[2 * side + 1] >= 0:
+            add_to(work.ends[coupling.first + coupling.slot[2 * side + 1]], at_end, weight, force, on_child)
+    return value
+
+
+@kernel
+def coordinate_from(joint, at, direction, y, C):
+    """One coordinate of a joint at some pose, unwrapped against the knot's."""
+    keep = (at.coordinate[0], at.coordinate[1], at.coordinate[2], at.coordinate[3], at.coordinate[4], at.coordinate[5])
+    coordinates(joint, y, C, at.coordinate)
+    value = at.coordinate[direction]
+    for k in range(6):
+        at.coordinate[k] = keep[k]
+    return value
+
+
+@inline
+def path_point(model, work, coupling, number, at_end):
+    """A point of a path in the world, on its body (body frame), and the body's rotation."""
+    record = model.points[coupling.first_point + number]
+    x, R = place(work.bodies[record.body], at_end)
+    point = load3(record.point)
+    return add3(x, mat_vec(R, point)), point, R
+
+
+@kernel
+def path(model, work, coupling, at_end):
+    """Length of a line through points on bodies (RedMax 1.9.8)."""
+    length = 0.0
+    here, a, Ra = path_point(model, work, coupling, 0, at_end)
+    for number in range(1, coupling.points):
+        there, b, Rb = path_point(model, work, coupling, number, at_end)
+        d = sub3(there, here)
+        size = sqrt(dot3(d, d))
+        n = scale3(1.0 / size, d)
+        length += size
+        from_slot = model.points[coupling.first_point + number - 1].slot
+        if from_slot >= 0:
+            add_to(work.ends[coupling.first + from_slot], at_end, -1.0, n, cross3(a, mat_t_vec(Ra, n)))
+        to_slot = model.points[coupling.first_point + number].slot
+        if to_slot >= 0:
+            add_to(work.ends[coupling.first + to_slot], at_end, 1.0, n, cross3(b, mat_t_vec(Rb, n)))
+        here, a, Ra = there, b, Rb
+    return length
+
+
+@kernel
+def function(model, work, coupling, at_end):
+    """A user's function: given the row and the poses, it writes value and gradient."""
+    work.given[0] = coupling.row
+    for k in range(coupling.ends):
+        body = work.bodies[model.ends[coupling.first + k]]
+        x = load3(body.xn) if at_end else load3(body.x)
+        q = load4(body.qn) if at_end else load4(body.q)
+        for c in range(3):
+            work.given[1 + 7 * k + c] = x[c]
+        for c in range(4):
+            work.given[4 + 7 * k + c] = q[c]
+    call(coupling.function, work.given[: 1 + 7 * coupling.ends], work.found[: 1 + 6 * coupling.ends])
+    for k in range(coupling.ends):
+        found = work.found[1 + 6 * k : 7 + 6 * k]
+        add_to(work.ends[coupling.first + k], at_end, 1.0, load3(found), load3(found[3:]))
+    return work.found[0]

@@ -1,0 +1,258 @@
+"""Users' functions as kernels call them: constraints, laws of paths, force laws; their derivatives given or differenced.
+
+Python functions are entered through ctypes. Functions that Numba has compiled are entered directly, with no Python between.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numba
+import numpy as np
+from numba import carray
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import ModelError
+from dalembert.kernels.calls import Callback
+from dalembert.mechanism.forces import Constraint, ForceLaw, Path
+from dalembert.mechanism.mechanism import Mechanism
+
+DIFFERENCE = 1e-6  # step of numerical derivatives, m and rad
+_ENTRY = numba.types.void(numba.types.CPointer(numba.float64), numba.types.CPointer(numba.float64), numba.int64, numba.int64)
+_kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def address_of(element: Constraint | Path | ForceLaw) -> int:
+    """Where kernels find an element's function. It lives as long as the element does."""
+    if element not in _kept:
+        make = {Constraint: _constraint, Path: _law, ForceLaw: _force_law}[type(element)]
+        _kept[element] = make(element)  # type: ignore[operator]
+    return _kept[element].address
+
+
+def raised(mechanism: Mechanism) -> Exception | None:
+    """What a function of the mechanism raised since the last call, if anything."""
+    for element in (*mechanism.constraints, *mechanism.paths, *mechanism.force_laws):
+        entry = _kept.get(element)
+        if isinstance(entry, Callback) and entry.error is not None:
+            error, entry.error = entry.error, None
+            if isinstance(error, ModelError):
+                return error
+            found = ModelError(f"the function of {element!r} raised {type(error).__name__}: {error}")
+            found.__cause__ = error
+            return found
+    return None
+
+
+def _is_compiled(function: Any) -> bool:
+    return isinstance(function, numba.core.dispatcher.Dispatcher)  # type: ignore[attr-defined]
+
+
+def _numbers(value: Any, shape: tuple[int, ...], element: Any, what: str) -> np.ndarray:
+    """A function's answer as finite numbers of a shape."""
+    try:
+        numbers = np.asarray(value, dtype=float).reshape(shape)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} of {element!r} gave {value!r}, not {shape} numbers") from None
+    if not np.all(np.isfinite(numbers)):
+        raise ModelError(f"{what} of {element!r} gave {value!r}, which is not finite")
+    return numbers
+
+
+def difference(function: Callable[..., np.ndarray], position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+    """(..., k, 6) central differences of a function of poses, by positions (world) and rotations (body axes)."""
+    columns = []
+    for body in range(len(position)):
+        turn = Rotation.from_quat(orientation[body], scalar_first=True)
+        for c in range(6):
+            ends = []
+            for sign in (1.0, -1.0):
+                x, q, step = position.copy(), orientation.copy(), sign * DIFFERENCE * np.eye(3)[c % 3]
+                if c < 3:
+                    x[body] += step
+                else:
+                    q[body] = (turn * Rotation.from_rotvec(step)).as_quat(scalar_first=True)
+                ends.append(np.asarray(function(x, q), dtype=float))
+            columns.append((ends[0] - ends[1]) / (2.0 * DIFFERENCE))
+    return np.stack(columns, axis=-1).reshape(*np.shape(columns[0]), len(position), 6)
+
+
+# ---- constraints: given row and poses (7 each); found value and gradient (6 each)
+
+
+def _constraint(element: Constraint) -> Any:
+    if _is_compiled(element.function) and (element.gradient is None or _is_compiled(element.gradient)):
+        return _compiled_constraint(element)
+    rows, count = element.rows, len(element.bodies)
+
+    def value(position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+        return _numbers(element.function(position, orientation), (rows,), element, "the function")
+
+    def enter(given: np.ndarray, found: np.ndarray) -> None:
+        row, poses = int(given[0]), given[1:].reshape(-1, 7)
+        position, orientation = poses[:, :3].copy(), poses[:, 3:].copy()
+        found[0] = value(position, orientation)[row]
+        if element.gradient is not None:
+            gradient = _numbers(element.gradient(position, orientation), (rows, count, 6), element, "the gradient")
+        else:
+            gradient = difference(value, position, orientation)
+        found[1:] = gradient[row].ravel()
+
+    return Callback(enter)
+
+
+def _compiled_constraint(element: Constraint) -> Any:
+    """The same for functions that Numba has compiled."""
+    function, gradient, one = element.function, element.gradient, element.rows == 1
+    pick = numba.njit(lambda value, row: value) if one else numba.njit(lambda value, row: value[row])
+    pick_gradient = numba.njit(lambda value, row: value) if one else numba.njit(lambda value, row: value[row])
+
+    @numba.njit
+    def differenced(position, orientation, row, found):
+        for body in range(len(position)):
+            for c in range(6):
+                slope = 0.0
+                for sign in (1.0, -1.0):
+                    x, q = position.copy(), orientation.copy()
+                    if c < 3:
+                        x[body, c] += sign * DIFFERENCE
+                    else:
+                        turn_by(q[body], c - 3, sign * DIFFERENCE)
+                    slope += sign * pick(function(x, q), row)
+                found[1 + 6 * body + c] = slope / (2.0 * DIFFERENCE)
+
+    @numba.njit
+    def written(position, orientation, row, found):
+        rows = pick_gradient(gradient(position, orientation), row)
+        for body in range(len(position)):
+            for c in range(6):
+                found[1 + 6 * body + c] = rows[body, c]
+
+    slopes = differenced if gradient is None else written
+
+    @numba.cfunc(_ENTRY)
+    def enter(given_at, found_at, size, room):
+        given, found = carray(given_at, (size,)), carray(found_at, (room,))
+        position, orientation = split_poses(given[1:])
+        row = int(given[0])
+        found[0] = pick(function(position, orientation), row)
+        slopes(position, orientation, row, found)
+
+    return enter
+
+
+@numba.njit
+def split_poses(numbers):
+    """Positions (k, 3) and orientations (k, 4) from seven numbers per body."""
+    count = len(numbers) // 7
+    position, orientation = np.empty((count, 3)), np.empty((count, 4))
+    for k in range(count):
+        position[k] = numbers[7 * k : 7 * k + 3]
+        orientation[k] = numbers[7 * k + 3 : 7 * k + 7]
+    return position, orientation
+
+
+@numba.njit
+def turn_by(q, axis, angle):
+    """Turn a unit quaternion about a body axis, in place."""
+    s, c = np.sin(0.5 * angle), np.cos(0.5 * angle)
+    v = np.zeros(3)
+    v[axis] = s
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    q[0] = w * c - x * v[0] - y * v[1] - z * v[2]
+    q[1] = x * c + w * v[0] + y * v[2] - z * v[1]
+    q[2] = y * c + w * v[1] + z * v[0] - x * v[2]
+    q[3] = z * c + w * v[2] + x * v[1] - y * v[0]
+
+
+# ---- laws of paths: given length and rate; found tension, its derivatives by both, energy
+
+
+def _law(element: Path) -> Any:
+    law = element.law
+    assert law is not None
+
+    def evaluate(length: float, rate: float) -> np.ndarray:
+        answer = law(length, rate)
+        return _numbers(answer, (4,) if np.size(answer) == 4 else (1,), element, "the law")
+
+    full = len(evaluate(element.rest, 0.0)) == 4
+    if _is_compiled(law):
+        return _compiled_law(law, full)
+
+    def enter(given: np.ndarray, found: np.ndarray) -> None:
+        length, rate = float(given[0]), float(given[1])
+        found[:] = evaluate(length, rate) if full else 0.0
+        if not full:
+            found[0] = evaluate(length, rate)[0]
+            for k, step in enumerate(((DIFFERENCE, 0.0), (0.0, DIFFERENCE)), 1):
+                ends = (evaluate(length + s * step[0], rate + s * step[1])[0] for s in (1.0, -1.0))
+                found[k] = (next(ends) - next(ends)) / (2.0 * DIFFERENCE)
+
+    return Callback(enter)
+
+
+def _compiled_law(law: Any, full: bool) -> Any:
+    @numba.njit
+    def four(length, rate, found):
+        found[0], found[1], found[2], found[3] = law(length, rate)
+
+    @numba.njit
+    def one(length, rate, found):
+        found[0] = law(length, rate)
+        found[1] = (law(length + DIFFERENCE, rate) - law(length - DIFFERENCE, rate)) / (2.0 * DIFFERENCE)
+        found[2] = (law(length, rate + DIFFERENCE) - law(length, rate - DIFFERENCE)) / (2.0 * DIFFERENCE)
+        found[3] = 0.0
+
+    write = four if full else one
+
+    @numba.cfunc(_ENTRY)
+    def enter(given_at, found_at, size, room):
+        given, found = carray(given_at, (size,)), carray(found_at, (room,))
+        write(given[0], given[1], found)
+
+    return enter
+
+
+# ---- force laws: given poses (7 each), then velocities (6 each); found wrenches (6 each), then the energy
+
+
+def _force_law(element: ForceLaw) -> Any:
+    if element.function is not None and _is_compiled(element.function) and (element.energy is None or _is_compiled(element.energy)):
+        return _compiled_force_law(element)
+    count = len(element.bodies)
+
+    def energy(position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+        assert element.energy is not None
+        return _numbers(element.energy(position, orientation), (), element, "the energy")
+
+    def enter(given: np.ndarray, found: np.ndarray) -> None:
+        poses, velocity = given[: 7 * count].reshape(-1, 7), given[7 * count :].reshape(-1, 6).copy()
+        position, orientation = poses[:, :3].copy(), poses[:, 3:].copy()
+        if element.function is not None:
+            wrench = _numbers(element.function(position, orientation, velocity), (count, 6), element, "the function")
+        else:
+            wrench = -difference(energy, position, orientation)
+        found[: 6 * count] = wrench.ravel()
+        found[6 * count] = energy(position, orientation) if element.energy is not None else 0.0
+
+    return Callback(enter)
+
+
+def _compiled_force_law(element: ForceLaw) -> Any:
+    function, count = element.function, len(element.bodies)
+    energy = numba.njit(lambda position, orientation: 0.0) if element.energy is None else element.energy
+
+    @numba.cfunc(_ENTRY)
+    def enter(given_at, found_at, size, room):
+        given, found = carray(given_at, (size,)), carray(found_at, (room,))
+        position, orientation = split_poses(given[: 7 * count])
+        velocity = given[7 * count :].copy().reshape(count, 6)
+        wrench = function(position, orientation, velocity)
+        for k in range(count):
+            for c in range(6):
+                found[6 * k + c] = wrench[k, c]
+        found[6 * count] = energy(position, orientation)
+
+    return enter
