@@ -49,6 +49,7 @@ class Knot(NamedTuple):
     velocity: np.ndarray  # (n, 6) linear (world), angular (body frame)
     rate: np.ndarray  # (joints, 6) along the free directions
     energy: float  # kinetic plus potential, J
+    kinetic: float  # J
 
 
 #: name -> array over the knots

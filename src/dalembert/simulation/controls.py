@@ -46,6 +46,9 @@ class InputTables:
         self.timed: dict[int, dict[str, Callable[[float], ArrayLike]]] = {}
         for step in range(steps if inputs else 0):
             read_inputs(inputs, self, step)
+        #: moves targets (joints, 6) onto what the joints allow, once that has turned out to be needed; by how much, per knot
+        self.agree: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+        self.corrections = np.full(steps + 1, np.nan)
         self.functions: dict[str, Callable[[float], ArrayLike]] = {}
         self.driven = any(j.type.follows for j in mechanism.joints)
         if self.driven:
@@ -88,7 +91,15 @@ class InputTables:
             for row, share in zip(targets, shares):
                 time = self.times(step + share)
                 row[element.index, : element.type.freedom] = target_coordinates(element, function(time), time)
+        if self.agree is not None:
+            targets = np.array([self.agree(row)[0] for row in targets]).reshape(targets.shape)
         return targets
+
+    def _settle_knots(self, first: int, last: int) -> None:
+        """Make the targets at some knots agree."""
+        for knot in range(first, last + 1):
+            if self.agree is not None and np.isnan(self.corrections[knot]):
+                self.target[knot], self.corrections[knot] = self.agree(self.target[knot])
 
     def _forces(self, first: int, count: int, fraction: float) -> tuple[np.ndarray, ...]:
         """Wrenches, joint forces and tensions of some steps, functions of time at a fraction of each."""
@@ -110,6 +121,7 @@ class InputTables:
         wrench, joint, tension = forces
         if not self.driven:
             return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(self.nodes), *self.target.shape[1:])), tension)
+        self._settle_knots(first + 1, first + count)
         staged = 1 if self.one_start or not self.nodes else count
         stage = np.stack([self.between(first + i, self.nodes) for i in range(staged)])
         return Inputs(wrench, joint, self.target[first : first + count + 1], stage, tension)
@@ -229,6 +241,7 @@ def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> 
             targets = put_input(tables.mechanism, name, value, forces, step)
             if targets:
                 tables.functions.pop(name, None)
+                tables.corrections[step + 1 :] = np.nan
                 for i, number in targets.items():
                     tables.target[step + 1 :, tables.mechanism[name].index, i] = number
 

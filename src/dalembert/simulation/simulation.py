@@ -17,6 +17,7 @@ from dalembert.mechanism.parameters import Parameter, list_parameters, with_para
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
 from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
@@ -32,13 +33,23 @@ class Simulation:
 
     The start is the mechanism's reference pose at rest (or what ``Mechanism.start`` says); ``set_joint`` and
     ``set_velocity`` change it. Time, pose and velocities are those of the current knot.
+
+    ``target_tolerance`` (m or rad): targets of redundant motion drives that disagree by no more than this are moved onto what
+    the joints allow, and the trajectory says by how much. ``energy_bound``: a run whose energy rises by more than this part
+    of the energy that moves about in it, though nothing puts any in, gives an ``EnergyWarning``; None for no watch.
     """
 
-    def __init__(self, mechanism: Mechanism, formulation: Formulation) -> None:
+    def __init__(
+        self, mechanism: Mechanism, formulation: Formulation, *, target_tolerance: float = 1e-6, energy_bound: float | None = 0.1,
+    ) -> None:
         if not isinstance(mechanism, Mechanism):
             raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
         if not mechanism.bodies:
             raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
+        for name, value in (("target_tolerance", target_tolerance), ("energy_bound", 0.0 if energy_bound is None else energy_bound)):
+            if isinstance(value, str) or not np.isscalar(value) or not value >= 0.0:
+                raise ModelError(f"Simulation: {name} must not be negative, got {value!r}")
+        self._target_tolerance, self._energy_bound = target_tolerance, energy_bound
         self._source = mechanism
         self._formulation = formulation
         self._targets: dict[str, Target] = {}
@@ -128,6 +139,16 @@ class Simulation:
     def energy(self) -> float:
         """Kinetic plus potential energy at the knot, in J."""
         return self._read().energy
+
+    def energies(self) -> tuple[float, float]:
+        """Total and kinetic energy at the knot, in J."""
+        knot = self._read()
+        return knot.energy, knot.kinetic
+
+    @property
+    def pushed(self) -> bool:
+        """Whether ``set_input`` gives it inputs."""
+        return bool(self._inputs)
 
     def redundancy(self) -> Redundancy:
         """Ranks and redundant rows of joints and drives at the current pose (a dense analysis: seconds for 2,000 rows)."""
@@ -288,8 +309,9 @@ class Simulation:
         if control is not None:
             read_control(control, tables, 0)
         self._moved, self._knot = True, None
-        if self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            raise self._engine.failure(self.time, dt)
+        while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
+            if not self._let_targets_agree(tables):
+                raise self._engine.failure(self.time, dt)
         self._state = replace(state, clock=state.after(1, dt), inputs=tables.at(0))
 
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
@@ -313,6 +335,7 @@ class Simulation:
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         engine.record(numbers, recording, 0)
+        watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size = 0, 1 if control is not None else steps
         chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
@@ -328,8 +351,12 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
+                    if self._let_targets_agree(tables):
+                        continue
                     raise engine.failure(self.time, dt)
                 bar.update(done)
+                if watch is not None and size > 1:
+                    watch.look(self)
                 if size > 1:
                     chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
         except KeyboardInterrupt:
@@ -337,9 +364,22 @@ class Simulation:
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
+        if watch is not None:
+            watch.look(self)
+            watch.report(mechanism.name, dt, self._energy_bound)
         times = _times(begun, dt)(np.arange(done + 1))
         readings = engine.read(recording, tables.recorded(done), done + 1, dt, start)
+        if tables.agree is not None:
+            readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
         return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+
+    def _let_targets_agree(self, tables: InputTables) -> bool:
+        """After a failed step: from now on, move targets onto what the joints allow. False when that was done before."""
+        if tables.agree is not None or not tables.driven or self._target_tolerance == 0.0:
+            return False
+        self._setup.resume(self._here())
+        tables.agree = lambda targets: self._setup.agree(targets, self._target_tolerance)
+        return True
 
 
 def _times(state: State, dt: float) -> Callable[[Any], Any]:

@@ -147,6 +147,11 @@ class Trajectory:
         return self._values["substeps"]
 
     @property
+    def target_correction(self) -> np.ndarray:
+        """(N,) largest amount (m or rad) by which targets of redundant drives were moved onto what the joints allow."""
+        return self._values.get("target_correction", np.zeros(len(self)))
+
+    @property
     def iterations(self) -> np.ndarray:
         """(N,) Newton iterations of the interval before each knot."""
         return self._values["iterations"]

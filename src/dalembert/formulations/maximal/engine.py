@@ -136,7 +136,7 @@ class MaximalEngine:
         motion_series(self.model, placement.work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
         velocity, rate = motion.velocity[0, :-1].copy(), motion.rate[0]
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
-        return Knot(velocity, rate, kinetic + self.potential_energy(numbers))
+        return Knot(velocity, rate, kinetic + self.potential_energy(numbers), kinetic)
 
     def potential_energy(self, numbers: np.ndarray) -> float:
         """Energy of gravity, springs and user potentials at the knot, in J."""
