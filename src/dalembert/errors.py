@@ -22,6 +22,10 @@ class StepFailure(DalembertError):
     """A step had no solution even after substepping; the simulation keeps its last good state."""
 
 
+class EnergyWarning(UserWarning):
+    """The energy of a run rose although nothing put any in: the step is too long for the motion."""
+
+
 class OverlapError(DalembertError):
     """Bodies overlap at the start; ``overlaps`` lists the pairs and their depths (m), deepest first."""
 

@@ -53,10 +53,9 @@ def moved(joint: Joint, seed: int = 0, *, grounded: bool = False, gravity=(0.3, 
     """A simulation of such a pair at random coordinates and velocities."""
     rng = np.random.default_rng(seed + 1000)
     mechanism = pair(joint, seed, grounded=grounded, gravity=gravity)
-    sim = da.Simulation(mechanism, da.Variational(dt=dt, tolerance=1e-12))
     if joint.freedom:
-        sim.set_joint("joint", rng.uniform(-0.6, 0.6, joint.freedom))
-    sim._rates.clear()
+        mechanism.start("joint", rng.uniform(-0.6, 0.6, joint.freedom))
+    sim = da.Simulation(mechanism, da.Variational(dt=dt, tolerance=1e-12))
     for body in mechanism.bodies:
         sim.set_velocity(body.name, linear=rng.normal(size=3), angular=rng.normal(size=3))
     return sim

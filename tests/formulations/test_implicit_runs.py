@@ -17,21 +17,20 @@ def final(make, formulation, duration: float) -> tuple[np.ndarray, np.ndarray, n
     return pose, velocity, np.concatenate([trajectory.joint(j).force[-1] for j in trajectory.joints[:3]])
 
 
-EXPECTED = {"bdf1": (1, 1, 1), "bdf2": (2, 2, 2), "sdirk2": (1, 1, None), "pareschi_russo": (2, 1, None)}
+EXPECTED = {"bdf1": (1, 1, 1), "bdf2": (2, 2, 2), "sdirk2": (1, 1, 1), "pareschi_russo": (2, 1, 1)}
 
 
 @pytest.mark.parametrize("method", EXPECTED)
 @pytest.mark.parametrize(("make", "dt", "duration"), [(zoo.heavy_top, 5e-5, 0.02), (zoo.andrews_squeezer, 2e-5, 0.01)], ids=["heavy top", "Andrews"])
 def test_orders_on_index_three(method, make, dt, duration):
-    """Positions, velocities and multipliers; the multipliers of the Runge-Kutta methods do not converge."""
+    """Positions, velocities and forces."""
     exact = final(make, da.Variational(dt=dt / 64, tolerance=1e-12), duration)
     errors = np.array([
         [np.abs(a - b).max() for a, b in zip(final(make, da.Implicit(dt=dt / k, method=method, tolerance=1e-11), duration), exact)] for k in (1, 2, 4)
     ])
     orders = np.log2(errors[:-1] / errors[1:])[-1]
-    for measured, expected in zip(orders, EXPECTED[method]):
-        if expected is not None:
-            assert abs(measured - expected) < 0.25, orders
+    assert np.all(np.abs(orders[:2] - EXPECTED[method][:2]) < 0.25), orders
+    assert orders[2] > EXPECTED[method][2] - 0.25 or errors[-1, 2] < 1e-5 * np.abs(exact[2]).max(), orders
 
 
 @pytest.mark.parametrize("dt", [0.1, 0.01, 1e-3, 1e-5])
@@ -67,8 +66,7 @@ def test_kinematic_and_general_solver_agree():
         runs.append(sim.run(1.0))
     a, b = runs
     np.testing.assert_allclose(a.position, b.position, atol=1e-10)
-    # the general solver starts with a Runge-Kutta step, the kinematic one with BDF1: forces agree after the start
-    np.testing.assert_allclose(a.joint("motor").actuation[20:], b.joint("motor").actuation[20:], atol=1e-3)
+    np.testing.assert_allclose(a.joint("motor").actuation, b.joint("motor").actuation, atol=2e-3)
     assert a.constraint_violation().max() < 1e-11
 
 

@@ -1,8 +1,11 @@
 """The fully constrained solver: the same motion and forces as the general one, its first forces, its first guesses, replays of its torques."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from machines import two_motors
 from scipy.interpolate import CubicSpline
 
 import dalembert as da
@@ -16,21 +19,25 @@ def follow(mechanism: da.Mechanism, motion, formulation: da.Implicit, duration: 
     return sim.run(duration)
 
 
-@pytest.mark.parametrize("method", ["bdf1", "bdf2"])
-def test_forces_are_those_of_the_general_solver(method):
-    """Poses are the targets' in both; forces agree from the step on at which the formulas no longer see the start."""
-    fast, general = (follow(zoo.walker_legs(), zoo.walker_motion(), da.Implicit(dt=0.01, method=method, solver=s), 0.4) for s in ("kinematic", "general"))
-    np.testing.assert_allclose(fast.position, general.position, atol=1e-10)
-    np.testing.assert_allclose(fast.orientation, general.orientation, atol=1e-10)
-    np.testing.assert_allclose(fast.velocity[3:], general.velocity[3:], atol=1e-8)
-    knots = [5, 20, 40]
-    ours, theirs = (t.least_norm(knots=knots) for t in (fast, general))
-    for name in ours:
-        np.testing.assert_allclose(ours[name].force, theirs[name].force, atol=1e-4)
-        np.testing.assert_allclose(ours[name].torque, theirs[name].torque, atol=1e-4)
+@pytest.mark.parametrize(("method", "order"), [("bdf1", 1), ("bdf2", 2)])
+def test_forces_are_those_of_the_general_solver(method, order):
+    """Poses are the targets' in both; forces, of the formula here and of accelerations there, agree to the order of the method."""
+    gaps = []
+    for dt in (0.01, 0.005):
+        fast, general = (
+            follow(zoo.walker_legs(), zoo.walker_motion(), da.Implicit(dt=dt, method=method, solver=s), 0.4) for s in ("kinematic", "general")
+        )
+        np.testing.assert_allclose(fast.position, general.position, atol=1e-10)
+        np.testing.assert_allclose(fast.orientation, general.orientation, atol=1e-10)
+        np.testing.assert_allclose(fast.velocity[3:], general.velocity[3:], atol=1e-8)
+        knots = np.rint(np.array([0.0, 0.01, 0.02, 0.05, 0.2, 0.4]) / dt).astype(int)
+        ours, theirs = (t.least_norm(knots=knots) for t in (fast, general))
+        gaps.append(max(np.abs(getattr(ours[j], kind) - getattr(theirs[j], kind)).max() for j in ours for kind in ("force", "torque")))
+    assert gaps[0] < 20.0  # of 1000 N
+    assert np.log2(gaps[0] / gaps[1]) > order - 0.2
 
 
-def test_forces_converge_from_the_first_step_on():
+def test_forces_are_right_from_the_start_on():
     """A driven rod: tau = J phi'' - m g l cos(phi), from a start at which phi'' is not zero."""
     mechanism = da.Mechanism("rod")
     mechanism.body("rod", da.Rod(length=0.6, mass=2.0, radius=0.02, axis="x"), position=(0.3, 0, 0))
@@ -38,14 +45,57 @@ def test_forces_converge_from_the_first_step_on():
     inertia = mechanism.bodies[0].inertia[1, 1] + 2.0 * 0.3**2
     errors = []
     for dt in (0.01, 0.005, 0.0025):
-        trajectory = follow(mechanism, {"motor": lambda t: 3.0 * t * t + t**3}, da.Implicit(dt=dt), 0.2)
+        trajectory = follow(mechanism, {"motor": lambda t: 3.0 * t * t + t**4}, da.Implicit(dt=dt), 0.2)
         t = trajectory.time
-        exact = inertia * (6.0 + 6.0 * t) - 2.0 * 9.81 * 0.3 * np.cos(3.0 * t * t + t**3)
-        miss = np.abs(trajectory.joint("motor").actuation - exact)
-        errors.append([*miss[:4], miss[-1]])
-    orders = np.log2(np.array(errors)[:-1] / np.array(errors)[1:])
-    assert np.all(np.array(errors)[0] < 0.05)
-    assert np.all(orders[:, 1:] > [0.9, 0.9, 0.9, 1.8]), orders
+        exact = inertia * (6.0 + 12.0 * t**2) - 2.0 * 9.81 * 0.3 * np.cos(3.0 * t * t + t**4)
+        errors.append(np.abs(trajectory.joint("motor").actuation - exact).max())
+    assert errors[0] < 0.01
+    assert np.all(np.log2(np.divide(errors[:-1], errors[1:])) > 1.8), errors
+
+
+def slider_at_dead_centre() -> tuple[da.Mechanism, Callable[[float], float]]:
+    """A driven slider that stretches crank and rod out, holds them there for a while and draws back: there it holds neither."""
+    crank, rod, start = 0.3, 0.5, 0.5
+
+    def reach(angle: float) -> float:
+        return crank * np.cos(angle) + np.sqrt(rod**2 - (crank * np.sin(angle)) ** 2)
+
+    mechanism = da.Mechanism("slider", gravity=(0, 0, 0))
+    pin, wrist = np.array([crank * np.cos(start), 0, crank * np.sin(start)]), np.array([reach(start), 0, 0])
+    for name, first, last in (("crank", np.zeros(3), pin), ("rod", pin, wrist)):
+        angle = np.arctan2(last[0] - first[0], last[2] - first[2]) / 2
+        shape = da.Rod(length=float(np.linalg.norm(last - first)), mass=1.0, radius=0.02, axis="z")
+        mechanism.body(name, shape, position=(first + last) / 2, orientation=(np.cos(angle), 0, np.sin(angle), 0))
+    mechanism.body("slider", da.Box(size=(0.08, 0.05, 0.05), mass=1.0), position=wrist)
+    mechanism.joint("bearing", da.Revolute(axis="-y"), mechanism.world, "crank")
+    mechanism.joint("pin", da.Revolute(axis="-y"), "crank", "rod", at=pin)
+    mechanism.joint("wrist", da.Revolute(axis="-y"), "rod", "slider", at=wrist)
+    mechanism.joint("guide", da.Prismatic(axis="x", drive="motion"), mechanism.world, "slider", at=wrist)
+    return mechanism, lambda t: reach(2.0 * (max(0.0, 0.5 - t) ** 2 + max(0.0, t - 0.8) ** 2)) - reach(start)
+
+
+def test_the_general_step_is_taken_where_the_drives_hardly_hold_a_pose():
+    mechanism, target = slider_at_dead_centre()
+    with pytest.raises(da.StepFailure, match="hardly hold.*solver='general'"):
+        follow(mechanism, {"guide": target}, da.Implicit(dt=0.01, solver="kinematic"), 1.2)
+    trajectory = follow(mechanism, {"guide": target}, da.Implicit(dt=0.01), 1.2)
+    assert trajectory.constraint_violation().max() < 1e-10
+    np.testing.assert_allclose(trajectory.joint("guide").coordinates, [target(t) for t in trajectory.time], atol=1e-10)
+    assert abs(trajectory.joint("bearing").coordinates[-1] - trajectory.joint("bearing").coordinates[70]) > 0.1
+
+
+@pytest.mark.parametrize("formulation", [da.Implicit(dt=0.01), da.Implicit(dt=0.01, solver="general"), da.Implicit(dt=0.01, method="sdirk2")], ids=["kinematic", "general", "sdirk2"])
+def test_a_step_that_fails_leaves_the_state(formulation):
+    sim = da.Simulation(two_motors(), formulation)
+    sim.set_target("left motor", lambda t: 0.3 * t)
+    sim.set_target("right motor", lambda t: 0.3 * t - 0.1 * max(t - 0.05, 0.0))
+    before = sim.state
+    with pytest.raises(da.StepFailure):
+        for _ in range(20):
+            before = sim.state
+            sim.step()
+    assert sim.time > 0.03
+    assert sim.state == before
 
 
 def test_weights_share_out_the_torques_and_leave_the_motion():
@@ -93,7 +143,7 @@ def danced() -> da.Trajectory:
 
 @pytest.mark.parametrize("weight", [1.0, 1e5])
 @pytest.mark.parametrize(("formulation", "ahead", "gain", "bar"), [
-    (da.Implicit(dt=0.01), 1.0, 400.0, 1e-6), (da.Implicit(dt=0.005), 1.0, 400.0, 0.01), (da.Variational(dt=0.005), 0.0, 200.0, 0.03),
+    (da.Implicit(dt=0.01), 1.0, 400.0, 1e-3), (da.Implicit(dt=0.005), 1.0, 400.0, 0.01), (da.Variational(dt=0.005), 0.0, 200.0, 0.03),
 ], ids=["the same steps", "half the steps", "variational"])
 def test_torques_played_back_reproduce_the_motion(danced, formulation, ahead, gain, bar, weight):
     """Eight torques on six freedoms, shared out by any weights, drive the same motion: mean error in degrees below ``bar``.

@@ -7,8 +7,9 @@ from machines import two_motors
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.formulations.maximal.least_norm import least_norm
-from dalembert.formulations.maximal.redundancy import row_set
+from dalembert.model.least_norm import least_norm
+from dalembert.model.placement import Placement
+from dalembert.model.redundancy import row_set
 
 
 def geared_wheels() -> da.Mechanism:
@@ -42,7 +43,7 @@ LARGE = ("figure", "Hoberman")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in MACHINES])
 def test_ranks_and_rows_to_drop(name):
     sim = da.Simulation(MACHINES[name](), da.Variational(dt=0.01))
-    found, rows = sim.redundancy(), row_set(sim._engine)
+    found, rows = sim.redundancy(), row_set(Placement.of(sim.mechanism))
     G, owners, driven = rows.matrix.toarray(), np.array(rows.owners, dtype=object), rows.driven
     assert (found.rows, found.driven_rows) == (int(np.count_nonzero(~driven)), int(np.count_nonzero(driven)))
     assert found.rank == rank(G[~driven])
@@ -66,11 +67,12 @@ def test_least_norm_forces(name, weight):
     """The same effect on every body as before, and the least weighted norm: no multiple of a null vector makes it smaller."""
     sim = da.Simulation(MACHINES[name](), da.Variational(dt=0.01))
     trajectory = sim.run(0.03)
-    rows, engine = row_set(sim._engine), sim._engine
-    held = np.arange(6) < engine.records.joints["locks"][:, None]
+    placement = Placement.of(sim.mechanism)
+    placement.put(trajectory.position[1], trajectory.orientation[1])
+    rows, held = row_set(placement), np.arange(6) < placement.model.joints["locks"][:, None]
     forces, gears = trajectory._get("row_force")[1], trajectory._get("coupling_force")[1]
     weights = np.where(np.arange(len(rows.owners)) % 3 == 0, weight, 1.0)
-    found, found_gears = least_norm(engine, forces, gears, weights)
+    found, found_gears = least_norm(placement, forces, gears, weights)
     before, after = np.concatenate([forces[held], gears]), np.concatenate([found[held], found_gears])
     G = rows.matrix.toarray()
     assert np.abs(G.T @ (after - before)).max() < 1e-10 * (1.0 + np.abs(before).max())

@@ -49,6 +49,7 @@ class Knot(NamedTuple):
     velocity: np.ndarray  # (n, 6) linear (world), angular (body frame)
     rate: np.ndarray  # (joints, 6) along the free directions
     energy: float  # kinetic plus potential, J
+    kinetic: float  # J
 
 
 #: shares of the force along a joint's free direction, in the order of their columns in "share": its own laws, then contacts
@@ -87,6 +88,11 @@ class Engine(Protocol):
     @property
     def one_start(self) -> bool:
         """Whether only the first step of a run has such stages."""
+        ...
+
+    @property
+    def input_node(self) -> float:
+        """Fraction of a step at which forces that are functions of time are taken."""
         ...
 
     def start(self, start: Start) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Assembly: a pose and velocities that satisfy every joint, near to what was asked for.
 
-Positions by damped Gauss-Newton on all rows, in the mass metric; velocities by one weighted projection. Both solve
+Positions by damped Gauss-Newton on all rows, in a metric of lengths; velocities by one projection in the mass metric. Both solve
 sparse saddle-point systems with SciPy: this happens once, before a run.
 """
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dalembert.model.records import CONSTRAINT, Model
 from dalembert.model.topology import loop_of
 
 CLOSED = 1e-11  # m or rad
+LEAST = 1e-10  # damping of least-norm corrections, relative to the rows' own scale
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
 
 
@@ -85,6 +86,11 @@ def _rows(
     return rows
 
 
+def constraint_rows(placement: Placement) -> Rows:
+    """All constraint rows at the placement's pose; values are their prescribed rates."""
+    return _rows(placement, {}, {})
+
+
 def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndarray) -> np.ndarray:
     """Coordinates minus wishes, along the free directions; angles by the shorter way. NaN: nothing is wished."""
     kind = element.type
@@ -99,14 +105,33 @@ def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndar
     return errors
 
 
-def _saddle_solver(weight: Any, G: Any, damping: float) -> Any:
-    """LU of [[W, G^T], [G, -damping]], damping relative to the scale of G W^-1 G^T."""
-    scale = max(float(np.mean(G.multiply(G @ sparse.diags(1.0 / weight.diagonal())).sum(axis=1))), 1e-300)
-    corner = -damping * scale * sparse.identity(G.shape[0])
-    return splu(sparse.bmat([[weight, G.T], [G, corner]], format="csc"))
+class _Saddle:
+    """Least-norm corrections: the smallest step in a metric that changes rows by what is asked, damped where that is too much.
+
+    [[W, G^T], [G, -damping]] with the rows scaled to G W^-1 G^T = 1, so that neither units nor masses decide; refinement
+    removes the effect of a small damping (the proximal method), also where rows are redundant.
+    """
+
+    def __init__(self, weight: Any, G: Any, damping: float) -> None:
+        inverse = sparse.diags(1.0 / weight.diagonal())
+        sizes = np.sqrt(np.maximum(np.asarray(G.multiply(G @ inverse).sum(axis=1)).ravel(), 1e-300))
+        self.count, self.scale = weight.shape[0], 1.0 / sizes
+        self.G = sparse.diags(self.scale) @ G
+        self.lu = splu(sparse.bmat([[weight, self.G.T], [self.G, -damping * sparse.identity(G.shape[0])]], format="csc"))
+
+    def step(self, change: np.ndarray, rounds: int = 1) -> np.ndarray:
+        """The correction for which the rows change by ``change``; ``rounds`` of refinement."""
+        step, left = np.zeros(self.count), self.scale * change
+        for _ in range(rounds):
+            before = np.abs(left).max(initial=0.0)
+            step = step + self.lu.solve(np.concatenate([np.zeros(self.count), left]))[: self.count]
+            left = self.scale * change - self.G @ step
+            if not np.abs(left).max(initial=0.0) < 0.9 * before:
+                break
+        return step
 
 
-def _mass_blocks(model: Model) -> np.ndarray:
+def mass_blocks(model: Model) -> np.ndarray:
     """(n, 6, 6) mass and inertia of each body."""
     bodies = model.bodies[:-1]
     blocks = np.zeros((len(bodies), 6, 6))
@@ -119,8 +144,14 @@ def _block_diagonal(blocks: np.ndarray) -> Any:
     return sparse.csr_matrix(sparse.block_diag(list(blocks)))
 
 
+def _size_matrix(model: Model) -> Any:
+    """The metric of poses: metres, and radians times the radius of gyration. Masses do not matter to it."""
+    length = model.bodies["length"][:-1]
+    return sparse.diags(np.column_stack([np.ones((len(length), 3)), np.repeat(length[:, None] ** 2, 3, axis=1)]).ravel(), format="csr")
+
+
 def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:
-    blocks = _mass_blocks(model)
+    blocks = mass_blocks(model)
     if factors is not None:  # (n, 2) of the linear and the angular part
         blocks[:, :3] *= factors[:, :1, None]
         blocks[:, 3:] *= factors[:, 1:, None]
@@ -134,13 +165,13 @@ def direction_inertias(placement: Placement, directions: list[tuple[int, int]]) 
     P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1 and the rows G that hold.
     """
     model = placement.model
-    holding, wanted = _rows(placement, {}, {}), Rows(placement.sizes[0])
+    holding, wanted = constraint_rows(placement), Rows(placement.sizes[0])
     for index, i in directions:
         joint = model.joints[index]
         gradients = np.zeros((int(joint["free"]), 12))
         direction_rows(model, placement.work, index, gradients)
         wanted.add("", 0.0, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
-    G, g, blocks = holding.matrix(), wanted.matrix(), _mass_blocks(model)
+    G, g, blocks = holding.matrix(), wanted.matrix(), mass_blocks(model)
     mass, inverse = _block_diagonal(blocks), _block_diagonal(np.linalg.inv(blocks))
 
     def alone(rows: Any) -> np.ndarray:
@@ -172,19 +203,18 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
     before = bodies.copy()
     rows = _rows(placement, wishes, None)
     size = _size(rows.values)
-    damping = 1e-9
-    weight = _mass_matrix(placement.model)
+    damping = LEAST
+    weight = _size_matrix(placement.model)
     for _ in range(200):
         if size < CLOSED:
             return
         G, here = rows.matrix(), bodies.copy()
-        right = np.concatenate([np.zeros(weight.shape[0]), -np.array(rows.values)])
-        step = _saddle_solver(weight, G, damping).solve(right)[: weight.shape[0]].reshape(-1, 6)
+        step = _Saddle(weight, G, damping).step(-np.array(rows.values)).reshape(-1, 6)
         _move(bodies, step, 0.5)
         rows = _rows(placement, wishes, None)
         new = _size(rows.values)
         if new < size:
-            damping = max(1e-9, damping * 0.1)
+            damping = max(LEAST, damping * 0.1)
             size = new
             continue
         bodies[:] = here
@@ -228,16 +258,7 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     G, right = rows.matrix(), np.array(rows.values)
     loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
     weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
-    lu = _saddle_solver(weight, G, 1e-10)
-    velocity, worst = wished.ravel().copy(), np.inf
-    for _ in range(10):
-        miss = right - G @ velocity
-        new = float(np.max(np.abs(miss), initial=0.0))
-        if new < 1e-12 * (1.0 + np.max(np.abs(velocity))) or new > 0.5 * worst:
-            worst = min(new, worst)
-            break
-        worst = new
-        velocity = velocity + lu.solve(np.concatenate([np.zeros(velocity.size), miss]))[: velocity.size]
+    velocity = wished.ravel() + _Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
     miss = np.abs(right - G @ velocity)
     if miss.max() > 1e-8 * (1.0 + np.max(np.abs(velocity))):
         owner = rows.owners[int(np.argmax(miss))]
@@ -257,7 +278,7 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
     """
     mechanism, bodies = placement.mechanism, placement.work.bodies
     before = bodies.copy()
-    mass = _mass_matrix(placement.model)
+    mass = _size_matrix(placement.model)
     mass = mass / mass.diagonal().mean()
     count = _wish_count(wishes)
     damping, penalty, first = 1e-6, 1e-3, np.inf

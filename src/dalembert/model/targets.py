@@ -35,8 +35,24 @@ def unmet_targets(placement: Placement, end: np.ndarray) -> str | None:
         return None
     return (
         f"no pose meets the targets of its drives; the nearest one misses {_listed(placement, misses, SHARE * worst)}. "
-        "Give targets that agree (Simulation.solve_pose finds some)."
+        "Give targets that agree (Simulation.solve_pose finds some), or let them be moved onto what the joints allow: Simulation(..., target_tolerance=...)."
     )
+
+
+def agreed_targets(placement: Placement, targets: np.ndarray) -> tuple[np.ndarray, float]:
+    """Targets (joints, 6) moved onto what the passive joints allow, and the largest correction (m or rad).
+
+    Starts from the placement's pose and leaves it at the new one. Raises AssemblyError where the joints cannot be closed.
+    """
+    mechanism, wishes = placement.mechanism, _driven(placement, targets)
+    nearest_pose(placement, wishes, {})
+    agreed, largest = targets.copy(), 0.0
+    for name, wish in wishes.items():
+        error = coordinate_errors(placement, mechanism[name], wish)
+        driven = ~np.isnan(wish)
+        agreed[mechanism[name].index, : len(wish)][driven] += error[driven]
+        largest = max(largest, float(np.abs(error[driven]).max()))
+    return agreed, largest
 
 
 def largest_moves(placement: Placement, start: np.ndarray, end: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Inputs of a run: what controllers, targets and user potentials say, checked and laid out per step."""
+"""Inputs of a run: what controllers, targets and functions of time say, checked and laid out per step."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -18,25 +18,38 @@ from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
 #: largest change of a driven angle within a step, rad
 LARGEST_TURN = 1.5
-
+#: a force, wrench or tension, or a function of time (s) that gives it
+Input = ArrayLike | Callable[[float], ArrayLike]
 
 
 class InputTables:
     """Inputs of every step of a run, and the targets of the driven joints at every knot and between."""
 
     def __init__(
-        self, mechanism: Mechanism, engine: Engine, targets: Mapping[str, Target], held: np.ndarray, steps: int, times: Callable[[Any], Any],
-        controlled: bool,
+        self, mechanism: Mechanism, engine: Engine, targets: Mapping[str, Target], inputs: Mapping[str, Input], held: np.ndarray, steps: int,
+        times: Callable[[Any], Any], controlled: bool,
     ) -> None:
-        """``held`` (joints, 6): targets at the first knot; ``times``: the times (s) of numbers of steps from there."""
+        """``held`` (joints, 6): targets at the first knot; ``times``: the times (s) of numbers of steps from there.
+
+        ``inputs``: by name, until a controller says otherwise.
+        """
         self.mechanism, self.times = mechanism, times
-        self.nodes, self.one_start = engine.nodes, engine.one_start
+        self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
+        controlled = controlled or bool(inputs)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
         self.wrench = np.zeros((steps if controlled else 0, bodies, 6))
         self.joint = np.zeros((steps if forced else 0, joints, 6))
         pulled = controlled and any(path.drive is not None for path in mechanism.paths)
         self.tension = np.zeros((steps if pulled else 0, coupling_count(mechanism)))
+        self.nothing = np.zeros(input_count(mechanism))
+        #: functions of time by step, and by name: those of a whole run are in every step
+        self.timed: dict[int, dict[str, Callable[[float], ArrayLike]]] = {}
+        for step in range(steps if inputs else 0):
+            read_inputs(inputs, self, step)
+        #: moves targets (joints, 6) onto what the joints allow, once that has turned out to be needed; by how much, per knot
+        self.agree: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+        self.corrections = np.full(steps + 1, np.nan)
         self.functions: dict[str, Callable[[float], ArrayLike]] = {}
         self.driven = any(j.type.follows for j in mechanism.joints)
         if self.driven:
@@ -79,20 +92,46 @@ class InputTables:
             for row, share in zip(targets, shares):
                 time = self.times(step + share)
                 row[element.index, : element.type.freedom] = target_coordinates(element, function(time), time)
+        if self.agree is not None:
+            targets = np.array([self.agree(row)[0] for row in targets]).reshape(targets.shape)
         return targets
+
+    def _settle_knots(self, first: int, last: int) -> None:
+        """Make the targets at some knots agree."""
+        for knot in range(first, last + 1):
+            if self.agree is not None and np.isnan(self.corrections[knot]):
+                self.target[knot], self.corrections[knot] = self.agree(self.target[knot])
+
+    def _forces(self, first: int, count: int, fraction: float) -> tuple[np.ndarray, ...]:
+        """Wrenches, joint forces and tensions of some steps, functions of time at a fraction of each."""
+        tables = self.wrench[first : first + count], self.joint[first : first + count], self.tension[first : first + count]
+        if not self.timed:
+            return tables
+        wanted = [step for step in range(first, first + count) if step in self.timed]
+        if wanted:
+            tables = tuple(table.copy() for table in tables)
+            for step in wanted:
+                time = self.times(step + fraction)
+                for name, function in self.timed[step].items():
+                    put_input(self.mechanism, name, function(time), tables, step - first)
+        return tables
 
     def window(self, first: int, count: int) -> Inputs:
         """Inputs of ``count`` whole steps from step ``first``."""
-        (wrench, joint, tension), nodes = (table[first : first + count] for table in (self.wrench, self.joint, self.tension)), self.nodes
+        return self._inputs(first, count, self._forces(first, count, self.input_node))
+
+    def _inputs(self, first: int, count: int, forces: tuple[np.ndarray, ...]) -> Inputs:
+        wrench, joint, tension = forces
         if not self.driven:
-            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(nodes), *self.target.shape[1:])), tension)
-        staged = 1 if self.one_start or not nodes else count
-        stage = np.stack([self.between(first + i, nodes) for i in range(staged)])
+            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(self.nodes), *self.target.shape[1:])), tension)
+        self._settle_knots(first + 1, first + count)
+        staged = 1 if self.one_start or not self.nodes else count
+        stage = np.stack([self.between(first + i, self.nodes) for i in range(staged)])
         return Inputs(wrench, joint, self.target[first : first + count + 1], stage, tension)
 
     def part(self, step: int, start: float, length: float) -> Inputs:
         """Inputs of a part of a step, ``start`` and ``length`` as fractions of it."""
-        whole = self.window(step, 1)
+        whole = self._inputs(step, 1, self._forces(step, 1, start + length * self.input_node))
         if not self.driven:
             return whole
         target = self.between(step, [start, start + length])
@@ -102,14 +141,16 @@ class InputTables:
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
         target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
-        return Inputs(self.wrench[:steps], self.joint[:steps], target, np.zeros((0, 0, *target.shape[1:])), self.tension[:steps])
+        wrench, joint, tension = self._forces(0, steps, 0.0)
+        return Inputs(wrench, joint, target, np.zeros((0, 0, *target.shape[1:])), tension)
 
     def at(self, step: int) -> np.ndarray:
-        """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) of one step, one after the other."""
-        wrench = self.wrench[step] if len(self.wrench) else np.zeros((len(self.mechanism.bodies), 6))
-        joint = self.joint[step] if len(self.joint) else np.zeros((len(self.mechanism.joints), 6))
-        tension = self.tension[step] if len(self.tension) else np.zeros(coupling_count(self.mechanism))
-        return np.concatenate([wrench.ravel(), joint.ravel(), tension])
+        """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) at the end of a step, one after the other."""
+        if not (len(self.wrench) or len(self.joint) or len(self.tension)):
+            return self.nothing
+        shapes = (len(self.mechanism.bodies), 6), (len(self.mechanism.joints), 6), (coupling_count(self.mechanism),)
+        found = self._forces(step, 1, 1.0)
+        return np.concatenate([(table[0] if len(table) else np.zeros(shape)).ravel() for table, shape in zip(found, shapes)])
 
 
 def one_knot(mechanism: Mechanism, inputs: np.ndarray, target: np.ndarray) -> Inputs:
@@ -184,46 +225,70 @@ def target_coordinates(element: JointElement, value: Any, time: float) -> np.nda
     return numbers
 
 
-def read_control(answer: Mapping[str, ArrayLike] | None, mechanism: Mechanism, tables: InputTables, step: int) -> None:
+def read_control(answer: Mapping[str, Input] | None, tables: InputTables, step: int) -> None:
     """Check what a controller returned and write it into one step of the tables."""
     if answer is None:
         return
     if not isinstance(answer, Mapping):
         raise ControlError(f"the controller must return a dict {{joint: force or target, body: wrench}}, got {type(answer).__name__}")
+    read_inputs(answer, tables, step)
+
+
+def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> None:
+    """Write inputs by name into one step of the tables: numbers, or functions of time for later."""
+    forces = tables.wrench, tables.joint, tables.tension
     for name, value in answer.items():
-        if name not in mechanism:
-            raise ControlError(f"the controller returned an input for {name!r}, which {mechanism.name!r} does not have")
-        element = mechanism[name]
-        try:
-            numbers = np.atleast_1d(np.asarray(value, dtype=float))
-        except (TypeError, ValueError):
-            raise ControlError(f"the controller's input for {name!r} must be numbers, got {value!r}") from None
-        if not np.all(np.isfinite(numbers)):
-            raise ControlError(f"the controller's input for {name!r} is not finite: {value!r}")
-        if isinstance(element, Body) and element is not mechanism.world:
-            if numbers.shape != (6,):
-                raise ControlError(f"a wrench on body {name!r} is six numbers, force (world) and torque (body axes), got shape {numbers.shape}")
-            tables.wrench[step, element.index] += numbers
-        elif isinstance(element, JointElement):
-            _read_joint(element, numbers, tables, step)
-        elif isinstance(element, Path) and element.drive is not None:
-            if numbers.shape != (1,):
-                raise ControlError(f"{element!r} takes one number, a tension (N), got shape {numbers.shape}")
-            tables.tension[step, element.index - len(mechanism.paths)] = numbers[0]
+        tables.timed.get(step, {}).pop(name, None)
+        if callable(value):
+            put_input(tables.mechanism, name, value(tables.times(step)), tuple(table[step : step + 1].copy() for table in forces), 0)
+            tables.timed.setdefault(step, {})[name] = value
         else:
-            raise ControlError(f"the controller returned an input for {element!r}, which takes none")
+            targets = put_input(tables.mechanism, name, value, forces, step)
+            if targets:
+                tables.functions.pop(name, None)
+                tables.corrections[step + 1 :] = np.nan
+                for i, number in targets.items():
+                    tables.target[step + 1 :, tables.mechanism[name].index, i] = number
 
 
-def _read_joint(element: JointElement, numbers: np.ndarray, tables: InputTables, step: int) -> None:
+def put_input(mechanism: Mechanism, name: str, value: ArrayLike, forces: tuple[np.ndarray, ...], row: int) -> dict[int, float]:
+    """Write what is asked of an element into a row of (wrenches, joint forces, tensions); returns targets by direction."""
+    if name not in mechanism:
+        raise ControlError(f"the controller returned an input for {name!r}, which {mechanism.name!r} does not have")
+    element = mechanism[name]
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise ControlError(f"the controller's input for {name!r} must be numbers, got {value!r}") from None
+    if not np.all(np.isfinite(numbers)):
+        raise ControlError(f"the controller's input for {name!r} is not finite: {value!r}")
+    wrench, joint, tension = forces
+    if isinstance(element, Body) and element is not mechanism.world:
+        if numbers.shape != (6,):
+            raise ControlError(f"a wrench on body {name!r} is six numbers, force (world) and torque (body axes), got shape {numbers.shape}")
+        wrench[row, element.index] = numbers
+    elif isinstance(element, JointElement):
+        return _put_joint(element, numbers, joint, row)
+    elif isinstance(element, Path) and element.drive is not None:
+        if numbers.shape != (1,):
+            raise ControlError(f"{element!r} takes one number, a tension (N), got shape {numbers.shape}")
+        tension[row, element.index - len(mechanism.paths)] = numbers[0]
+    else:
+        raise ControlError(f"the controller returned an input for {element!r}, which takes none")
+    return {}
+
+
+def _put_joint(element: JointElement, numbers: np.ndarray, forces: np.ndarray, row: int) -> dict[int, float]:
     drives = element.type.drive
     active = [i for i, (drive, servo) in enumerate(zip(drives, element.type.servo)) if not (drive is None and servo is None)]  # type: ignore[arg-type]
     if not active:
         raise ControlError(f"joint {element.name!r} has no drive; make it with drive='force', drive='motion' or a servo")
     if numbers.shape != (len(active),):
         raise ControlError(f"joint {element.name!r} takes {len(active)} numbers, one per driven direction, got shape {numbers.shape}")
+    targets = {}
     for i, number in zip(active, numbers):
         if drives[i] == "force":  # type: ignore[index]
-            tables.joint[step, element.index, i] = number
+            forces[row, element.index, i] = number
         else:
-            tables.functions.pop(element.name, None)
-            tables.target[step + 1 :, element.index, i] = number
+            targets[i] = float(number)
+    return targets

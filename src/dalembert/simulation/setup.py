@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.errors import ModelError
+from dalembert.errors import AssemblyError, ModelError
 from dalembert.formulations.engine import Start
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.model.assembly import nearest_pose, settle_velocities
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
+from dalembert.model.targets import agreed_targets
 from dalembert.model.topology import spanning_tree, tree_order
 from dalembert.simulation.placing import put
 
@@ -154,6 +155,21 @@ class Setup:
             return {j.name: found[j.index, : j.type.freedom].copy() for j in self.mechanism.joints}
         finally:
             self.restore(before)
+
+    def agree(self, targets: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:
+        """Targets (joints, 6) that the passive joints allow, if they lie within ``tolerance`` (m or rad), and how far they do.
+
+        The placement follows, so that the next ones are looked for from there.
+        """
+        before = self.placement.keep()
+        try:
+            agreed, correction = agreed_targets(self.placement, targets)
+        except AssemblyError:
+            agreed, correction = targets, np.inf
+        if correction > tolerance:
+            self.placement.restore(before)
+            return targets, 0.0
+        return agreed, correction
 
     def coordinates_at(self, element: JointElement, poses: Any) -> list[np.ndarray]:
         """Coordinates of a joint whose child takes one pose (position, orientation) after the other."""

@@ -17,13 +17,14 @@ from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
-Control = Callable[["Simulation"], Mapping[str, ArrayLike]]
+Control = Callable[["Simulation"], Mapping[str, Input]]
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
@@ -34,16 +35,27 @@ class Simulation:
 
     The start is the mechanism's reference pose at rest (or what ``Mechanism.start`` says); ``set_joint`` and
     ``set_velocity`` change it. Time, pose and velocities are those of the current knot.
+
+    ``target_tolerance`` (m or rad): targets of redundant motion drives that disagree by no more than this are moved onto what
+    the joints allow, and the trajectory says by how much. ``energy_bound``: a run whose energy rises by more than this part
+    of the energy that moves about in it, though nothing puts any in, gives an ``EnergyWarning``; None for no watch.
     """
 
-    def __init__(self, mechanism: Mechanism, formulation: Formulation) -> None:
+    def __init__(
+        self, mechanism: Mechanism, formulation: Formulation, *, target_tolerance: float = 1e-6, energy_bound: float | None = 0.1,
+    ) -> None:
         if not isinstance(mechanism, Mechanism):
             raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
         if not mechanism.bodies:
             raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
+        for name, value in (("target_tolerance", target_tolerance), ("energy_bound", 0.0 if energy_bound is None else energy_bound)):
+            if isinstance(value, str) or not np.isscalar(value) or not value >= 0.0:
+                raise ModelError(f"Simulation: {name} must not be negative, got {value!r}")
+        self._target_tolerance, self._energy_bound = target_tolerance, energy_bound
         self._source = mechanism
         self._formulation = formulation
         self._targets: dict[str, Target] = {}
+        self._inputs: dict[str, Input] = {}
         self._knot: Knot | None = None
         self._single: _Single | None = None
         self._take(mechanism.snapshot())
@@ -144,6 +156,16 @@ class Simulation:
         """Kinetic plus potential energy at the knot, in J."""
         return self._read().energy
 
+    def energies(self) -> tuple[float, float]:
+        """Total and kinetic energy at the knot, in J."""
+        knot = self._read()
+        return knot.energy, knot.kinetic
+
+    @property
+    def pushed(self) -> bool:
+        """Whether ``set_input`` gives it inputs."""
+        return bool(self._inputs)
+
     def redundancy(self) -> Redundancy:
         """Ranks and redundant rows of joints and drives at the current pose (a dense analysis: seconds for 2,000 rows)."""
         self._setup.resume(self._here())
@@ -235,6 +257,20 @@ class Simulation:
         self._targets[joint] = read_target(element, target, self.time)
         self._single = None
 
+    def set_input(self, name: str, value: Input | None) -> None:
+        """Force of a force-driven joint (N or N m), wrench on a body or tension of a driven path from now on; None ends it.
+
+        Numbers, or a function of time (s) that gives them, which is asked for at the times that the method needs. What a
+        controller returns for the same name goes before it.
+        """
+        if name not in self._mechanism:
+            raise ModelError(f"{self._mechanism.name!r} has nothing named {name!r} to push")
+        inputs = {key: item for key, item in self._inputs.items() if key != name}
+        if value is not None:
+            inputs[name] = value
+            InputTables(self._mechanism, self._engine, {}, inputs, self._engine.targets(self._state.numbers), 1, _times(self._state, 1.0), True)
+        self._inputs, self._single = inputs, None
+
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
         """Drive a free joint of the world so that its child moves as ``body`` (its namesake by default) did in a recorded run.
 
@@ -280,25 +316,26 @@ class Simulation:
 
         return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {})
 
-    def step(self, control: Mapping[str, ArrayLike] | None = None) -> None:
+    def step(self, control: Mapping[str, Input] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
         if self._single is None:
             self._single = _Single(self._mechanism, self._engine)
         single, state, dt = self._single, self._state, self._formulation.dt
-        tables = single.tables(self._targets, self._engine, state, dt, control is not None)
+        tables = single.tables(self._targets, self._inputs, self._engine, state, dt, control is not None)
         if control is not None:
-            read_control(control, self._mechanism, tables, 0)
+            read_control(control, tables, 0)
         self._moved, self._knot = True, None
-        if self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            raise self._engine.failure(self.time, dt)
-        self._state = replace(state, clock=state.after(1, dt), inputs=tables.at(0))
+        while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
+            if not self._let_targets_agree(tables):
+                raise self._engine.failure(self.time, dt)
+        self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
-        ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench}: forces act at
-        the knot, a target is where the driven joint shall be at the end of the step, a wrench is force (world) and
-        torque (body axes). ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
+        ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench, path: tension}: forces
+        act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
+        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
         what was computed. ``progress``: show a bar (by default on long runs in a terminal).
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
@@ -311,9 +348,10 @@ class Simulation:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
-        tables = InputTables(mechanism, engine, self._targets, engine.targets(numbers), steps, _times(begun, dt), control is not None)
+        tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         engine.record(numbers, recording, 0)
+        watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size = 0, 1 if control is not None else steps
         chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
@@ -321,7 +359,7 @@ class Simulation:
             while done < steps:
                 count = min(chunk, steps - done)
                 if control is not None:
-                    read_control(control(self), mechanism, tables, done)
+                    read_control(control(self), tables, done)
                 tick = clock.perf_counter()
                 self._moved, self._knot = True, None
                 solved = engine.advance(numbers, recording, tables, done, count, dt)
@@ -329,8 +367,12 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
+                    if self._let_targets_agree(tables):
+                        continue
                     raise engine.failure(self.time, dt)
                 bar.update(done)
+                if watch is not None and size > 1:
+                    watch.look(self)
                 if size > 1:
                     chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
         except KeyboardInterrupt:
@@ -338,9 +380,22 @@ class Simulation:
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
+        if watch is not None:
+            watch.look(self)
+            watch.report(mechanism.name, dt, self._energy_bound)
         times = _times(begun, dt)(np.arange(done + 1))
         readings = engine.read(recording, tables.recorded(done), done + 1, dt, start)
+        if tables.agree is not None:
+            readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
         return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+
+    def _let_targets_agree(self, tables: InputTables) -> bool:
+        """After a failed step: from now on, move targets onto what the joints allow. False when that was done before."""
+        if tables.agree is not None or not tables.driven or self._target_tolerance == 0.0:
+            return False
+        self._setup.resume(self._here())
+        tables.agree = lambda targets: self._setup.agree(targets, self._target_tolerance)
+        return True
 
 
 def _times(state: State, dt: float) -> Callable[[Any], Any]:
@@ -357,13 +412,18 @@ class _Single:
         self.recording = engine.new_recording(2)
         self._tables: dict[bool, InputTables] = {}
 
-    def tables(self, targets: Mapping[str, Target], engine: Engine, state: State, dt: float, controlled: bool) -> InputTables:
+    def tables(
+        self, targets: Mapping[str, Target], inputs: Mapping[str, Input], engine: Engine, state: State, dt: float, controlled: bool,
+    ) -> InputTables:
         """Empty inputs of one step."""
         found = self._tables.get(controlled)
-        if found is None or found.driven:
+        if found is None or found.driven or inputs:
             held = engine.targets(state.numbers)
-            found = InputTables(self.mechanism, engine, targets, held, 1, _times(state, dt), controlled)
+            found = InputTables(self.mechanism, engine, targets, inputs, held, 1, _times(state, dt), controlled)
             self._tables[controlled] = found
+            return found
+        found.times = _times(state, dt)
+        found.timed.clear()
         for table in (found.wrench, found.joint, found.tension):
             table[:] = 0.0
         return found

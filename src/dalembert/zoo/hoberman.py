@@ -193,4 +193,4 @@ def hoberman_opening(position: ArrayLike, *, arm: float = 0.1) -> np.ndarray:
     out = position - position.mean(axis=-2, keepdims=True)
     square = np.einsum("...ij,...ij->...", out, out) / (RODS * arm**2)
     far, near = _radii()
-    return np.arccos(np.sqrt((square - near) / (far - near)))
+    return np.arccos(np.sqrt(np.clip((square - near) / (far - near), 0.0, 1.0)))  # rounding goes beyond in the singular pose

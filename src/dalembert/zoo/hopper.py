@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.errors import ControlError
 from dalembert.mechanism.joints import Prismatic
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Cylinder, Sphere
 
 #: the ball's height above the pole's middle, leg at rest (m)
 SEAT = 0.2
+#: longest step (s) over which the controller may hold its torques
+LONGEST_STEP = 0.003
 
 
 def hopper(*, friction: float = 0.2) -> Mechanism:
@@ -31,11 +34,14 @@ def hopper(*, friction: float = 0.2) -> Mechanism:
 def hopper_turn(axis: tuple[float, float, float] = (1.0, 1.0, 0.0), *, takeoff: float = 0.1, push: float = 55.0, flight: float = 0.8) -> Callable[[Any], dict[str, Any]]:
     """A controller for ``hopper``: push off for ``takeoff`` seconds, turn once about ``axis`` within ``flight`` seconds, land and stand.
 
-    ``push``: the leg's force in N. The ball's attitude follows a smooth full turn by torques, as flywheels would give.
+    ``push``: the leg's force in N. The ball's attitude follows a smooth full turn by torques, as flywheels would give: they are
+    held over a step, and stable for steps of up to 3 ms (a ControlError says so for longer ones).
     """
     direction = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
 
     def control(sim: Any) -> dict[str, Any]:
+        if sim.formulation.dt > LONGEST_STEP:
+            raise ControlError(f"the gains of hopper_turn are stable for steps of up to {LONGEST_STEP:g} s, got dt = {sim.formulation.dt:g} s")
         part = np.clip((sim.time - takeoff - 0.05) / (flight - 0.15), 0.0, 1.0)
         angle = 2.0 * np.pi * part**3 * (10.0 - 15.0 * part + 6.0 * part**2)
         rate = 2.0 * np.pi * 30.0 * part**2 * (1.0 - part) ** 2 / (flight - 0.15)

@@ -8,49 +8,89 @@ rows can be met, their weights do not change the pose.
 from __future__ import annotations
 
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.formulations.implicit.stage import FLIP, add4, dot4, residual
-from dalembert.formulations.implicit.step import accept, aggregate, record_knot, restore
-from dalembert.formulations.maximal.knot import apply_inputs, joint_at_knot, set_targets, write_gradients
+from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.implicit.equations import FLIP, Stage, add4, dot4, residual
+from dalembert.formulations.implicit.state import Scratch, recall, record
+from dalembert.formulations.implicit.step import accept, aggregate, aggregate_bdf, bdf_gamma, finish, history_of
+from dalembert.formulations.maximal.knot import clear_impulses
 from dalembert.kernels import inline, kernel
-from dalembert.linalg import clear, factor, solve
+from dalembert.linalg import WIDTH, clear, factor, solve
 from dalembert.linalg.rows import add, largest, load, load_vector, replace, scale, store, store_vector, subtract, zeros
+from dalembert.linalg.schedule import Schedule
+from dalembert.model.pose import joint_at_knot, set_targets, write_gradients
+from dalembert.model.records import F, fields
 from dalembert.model.rows import consistent, row_value
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, load3, load4, scale3, store3, store4, store9
 
-SOLVED, INCONSISTENT, SINGULAR = 0, 1, 2
 #: an iteration that shrinks the open rows by at least this factor keeps the factor of N for the next one
 REUSE = 0.01
 #: rows that rounding keeps from closing further, m or rad
 CLOSED = 1e-11
 #: differences of the last poses that the first guess may use
 ORDERS = 8
-NO_WEIGHTS = np.zeros(1)
+#: a body's backward differences D_0 (the pose: position, quaternion) to D_ORDERS, each of the width of a vector register
+PATH = np.dtype(fields(F, D=(ORDERS + 1, WIDTH)))
+
+
+class KinematicState(NamedTuple):
+    """As ``ImplicitState``, with the poses behind."""
+
+    bodies: np.ndarray
+    joints: np.ndarray
+    paths: np.ndarray
+    clock: np.ndarray
+
+
+class Normal(NamedTuple):
+    """N on the graph of the bodies, and scratch of the rows.
+
+    ``soft`` (joints, 6): W^-1; ``diagonal`` (n,) and ``between`` (joints, 2): where blocks lie; ``pulled`` (joints, 6): weighted amounts by
+    which rows are open, or forces; ``sizes``: of the differences of the poses.
+    """
+
+    soft: np.ndarray
+    blocks: np.ndarray
+    schedule: Schedule
+    vector: np.ndarray
+    diagonal: np.ndarray
+    between: np.ndarray
+    pulled: np.ndarray
+    sizes: np.ndarray
+
+
+class KinematicScratch(NamedTuple):
+    """Scratch of the stages, and the system of the rows."""
+
+    own: Scratch
+    normal: Normal
 
 
 @kernel
-def normal_matrix(records, soft, blocks, schedule, diagonal, between):
+def normal_matrix(model, work, normal):
     """Write and factor N = G^T W^-1 G. Returns -1, or the body that the rows do not hold."""
-    bodies, joints = records.bodies, records.joints
-    world = bodies.shape[0] - 1
-    clear(blocks, schedule)
+    blocks, diagonal, between, soft = normal.blocks, normal.diagonal, normal.between, normal.soft
+    world = model.bodies.shape[0] - 1
+    clear(blocks, normal.schedule)
     for i in range(world):
         set_zero(blocks[diagonal[i]].M)
-    for i in range(joints.shape[0]):
+    for i in range(model.joints.shape[0]):
         if between[i, 0] >= 0:
             set_zero(blocks[between[i, 0]].M)
             set_zero(blocks[between[i, 1]].M)
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        add_product(blocks[diagonal[joint.child]].M, joint.Gc, joint.Gc, soft[i], joint.locks)
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        add_product(blocks[diagonal[joint.child]].M, at.Gc, at.Gc, soft[i], joint.locks)
         if joint.parent != world:
-            add_product(blocks[diagonal[joint.parent]].M, joint.Gp, joint.Gp, soft[i], joint.locks)
-            add_product(blocks[between[i, 0]].M, joint.Gp, joint.Gc, soft[i], joint.locks)
-            add_product(blocks[between[i, 1]].M, joint.Gc, joint.Gp, soft[i], joint.locks)
-    return factor(blocks, schedule)
+            add_product(blocks[diagonal[joint.parent]].M, at.Gp, at.Gp, soft[i], joint.locks)
+            add_product(blocks[between[i, 0]].M, at.Gp, at.Gc, soft[i], joint.locks)
+            add_product(blocks[between[i, 1]].M, at.Gc, at.Gp, soft[i], joint.locks)
+    return factor(blocks, normal.schedule)
 
 
 @inline
@@ -80,15 +120,15 @@ def add_product(M, A, B, soft, rows):
 
 
 @kernel
-def gather(records, vector, rows):
-    """vector += G^T rows."""
-    bodies, joints = records.bodies, records.joints
-    world = bodies.shape[0] - 1
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        pull(vector[joint.child].v, joint.Gc, rows[i], joint.locks)
+def gather(model, work, normal):
+    """vector += G^T pulled."""
+    vector, pulled = normal.vector, normal.pulled
+    world = model.bodies.shape[0] - 1
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        pull(vector[joint.child].v, at.Gc, pulled[i], joint.locks)
         if joint.parent != world:
-            pull(vector[joint.parent].v, joint.Gp, rows[i], joint.locks)
+            pull(vector[joint.parent].v, at.Gp, pulled[i], joint.locks)
 
 
 @inline
@@ -101,134 +141,158 @@ def pull(v, G, sizes, rows):
 
 
 @kernel
-def measure(records, stages, soft, pulled, gamma):
-    """The pose that the stages' velocities lead to, gradients of all rows there, and their weighted open amounts W^-1 g.
+def measure(stage, normal):
+    """The pose that the stage's velocities lead to, gradients of all rows there, and their weighted open amounts W^-1 g.
 
     Returns the largest g, in m or rad, or infinity when a joint flipped.
     """
-    bodies, joints = records.bodies, records.joints
-    for i in range(stages.shape[0]):
-        s, body = stages[i], bodies[i]
-        store3(body.x, add3(load3(s.xp), scale3(gamma, load3(s.v))))
-        q = quaternion.normalize(add4(load4(s.qp), load4(s.w), gamma))
+    model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
+    for i in range(own.bodies.shape[0]):
+        iterate, body = own.bodies[i], work.bodies[i]
+        store3(body.x, add3(load3(iterate.xp), scale3(gamma, load3(iterate.v))))
+        q = quaternion.normalize(add4(load4(iterate.qp), load4(iterate.w), gamma))
         store4(body.q, q)
         store9(body.R, quaternion.to_matrix(q))
     size = 0.0
-    for i in range(joints.shape[0]):
-        joint = joints[i]
-        y, C, R_parent = joint_at_knot(bodies, joint)
-        if not consistent(joint, C, FLIP):
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        y, C, R_parent = joint_at_knot(work.bodies, joint)
+        if not consistent(joint, at, C, FLIP):
             return np.inf
         for k in range(joint.locks):
-            value = row_value(joint, k, y, C)
+            value = row_value(joint, at, k, y, C)
             if not isfinite(value):
                 return np.inf
-            pulled[i, k] = soft[i, k] * value
+            normal.pulled[i, k] = normal.soft[i, k] * value
             size = max(size, abs(value))
-        write_gradients(joint, joint.locks, y, C, R_parent)
+        write_gradients(joint, at, joint.locks, y, C, R_parent)
     return size
 
 
 @kernel
-def begin(stages, path, dt):
-    """Differences of the poses at a start: the pose, and its change by the velocities there."""
-    for i in range(stages.shape[0]):
-        s = stages[i]
+def start_path(state, dt):
+    """Differences of the poses where only one is known: the pose before, and its change by the velocities there."""
+    for i in range(state.paths.shape[0]):
+        past, D = state.bodies[i], state.paths[i].D
+        for k in range(ORDERS + 1):
+            store(D, k, zeros())
         for c in range(3):
-            path[i, 0, c], path[i, 1, c] = s.x0[c], dt * s.v0[c]
+            D[0, c], D[1, c] = past.x1[c], dt * past.v1[c]
         for c in range(4):
-            path[i, 0, 3 + c], path[i, 1, 3 + c] = s.q0[c], dt * s.w0[c]
+            D[0, 3 + c], D[1, 3 + c] = past.q1[c], dt * past.w1[c]
 
 
 @kernel
-def extend(stages, path, sizes):
-    """Add the last pose to the backward differences D_0 (the pose itself) to D_ORDERS, with their sizes over all bodies."""
-    sizes[:] = 0.0
-    for i in range(stages.shape[0]):
-        s, differences = stages[i], path[i]
+def extend_path(state):
+    """Add the state's pose, after a step, to the differences of the poses."""
+    if state.clock[1] == 1.0:
+        start_path(state, state.clock[0])
+    for i in range(state.paths.shape[0]):
+        body, D = state.bodies[i], state.paths[i].D
         new = zeros()
         for c in range(3):
-            new = replace(new, c, s.x0[c])
+            new = replace(new, c, body.x[c])
         for c in range(4):
-            new = replace(new, 3 + c, s.q0[c])
-        for k in range(differences.shape[0]):
-            old = load(differences, k)
-            store(differences, k, new)
-            store(sizes, k, largest(load(sizes, k), new))
+            new = replace(new, 3 + c, body.q[c])
+        for k in range(ORDERS + 1):
+            old = load(D, k)
+            store(D, k, new)
             new = subtract(new, old)
 
 
 @kernel
-def guess(stages, vector, path, sizes, known, gamma):
-    """First guess of a pose: the polynomial through the last ones, D_0 + ... + D_m. ``known`` 0 is the last pose itself.
-
-    Of the ``known`` differences those up to the smallest count: beyond it they hold noise, or a motion that is not smooth.
-    """
+def best_order(paths, sizes, known):
+    """Of the ``known`` differences those up to the smallest count: beyond it they hold noise, or a motion that is not smooth."""
+    sizes[:] = 0.0
+    for i in range(paths.shape[0]):
+        for k in range(1, known + 1):
+            store(sizes, k, largest(load(sizes, k), load(paths[i].D, k)))
     order, least = 0, np.inf
     for k in range(1, known + 1):
-        if sizes[k].max() < least:
-            order, least = k, sizes[k].max()
-    for i in range(stages.shape[0]):
-        s, pose = stages[i], vector[i].v
-        total = zeros()
+        size = 0.0
+        for c in range(WIDTH):
+            size = max(size, sizes[k, c])
+        if size < least:
+            order, least = k, size
+    return order
+
+
+@kernel
+def guess(state, own, normal, known, gamma):
+    """First guess of a pose: the polynomial through the last ones, D_0 + ... + D_m. ``known`` 0 is the last pose itself."""
+    order = best_order(state.paths, normal.sizes, known)
+    for i in range(own.bodies.shape[0]):
+        pose, total = normal.vector[i].v, zeros()
         for k in range(order, -1, -1):
-            total = add(total, load(path[i], k))
+            total = add(total, load(state.paths[i].D, k))
         store_vector(pose, total)
-        q = quaternion.normalize((pose[3], pose[4], pose[5], pose[6]))
-        for c in range(3):
-            s.v[c] = (pose[c] - s.xp[c]) / gamma
-        for c in range(4):
-            s.w[c] = (q[c] - s.qp[c]) / gamma
+        go_to(own.bodies[i], load3(pose), quaternion.normalize((pose[3], pose[4], pose[5], pose[6])), gamma)
 
 
 @kernel
-def turn(bodies, stages, vector, gamma, step):
-    """Velocities that lead to the pose moved against a Gauss-Newton direction."""
-    for i in range(stages.shape[0]):
-        s, d = stages[i], vector[i].v
-        x = add3(load3(bodies[i].x), scale3(-step, load3(d)))
-        q = quaternion.multiply(load4(bodies[i].q), quaternion.exp(scale3(-step, (d[3], d[4], d[5]))))
+def guess_start(state, own, length, gamma):
+    """First guess of a pose where only one is known, carried on by its velocities for ``length`` (s)."""
+    for i in range(own.bodies.shape[0]):
+        past = state.bodies[i]
+        q = quaternion.normalize(add4(load4(past.q), load4(past.w), length))
+        go_to(own.bodies[i], add3(load3(past.x), scale3(length, load3(past.v))), q, gamma)
+
+
+@inline
+def go_to(iterate, x, q, gamma):
+    """Velocities that lead to a pose."""
+    for c in range(3):
+        iterate.v[c] = (x[c] - iterate.xp[c]) / gamma
+    for c in range(4):
+        iterate.w[c] = (q[c] - iterate.qp[c]) / gamma
+
+
+@kernel
+def turn(stage, normal, step):
+    """Velocities that lead to the pose moved against a Gauss-Newton direction, the shorter way for the quaternion."""
+    for i in range(stage.own.bodies.shape[0]):
+        iterate, body, d = stage.own.bodies[i], stage.work.bodies[i], normal.vector[i].v
+        q = quaternion.multiply(load4(body.q), quaternion.exp(scale3(-step, (d[3], d[4], d[5]))))
         q = quaternion.normalize(q)
-        sign = 1.0 if dot4(q, load4(s.q0)) > 0.0 else -1.0
-        for c in range(3):
-            s.v[c] = (x[c] - s.xp[c]) / gamma
-        for c in range(4):
-            s.w[c] = (sign * q[c] - s.qp[c]) / gamma
+        if dot4(q, load4(iterate.qp)) < 0.0:
+            q = (-q[0], -q[1], -q[2], -q[3])
+        go_to(iterate, add3(load3(body.x), scale3(-step, load3(d))), q, stage.gamma)
 
 
 @kernel
-def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between, pulled, gamma, tolerance, max_iterations):
-    """Gauss-Newton with line search from the guess in the stages (eq. 33). Returns (outcome, iterations, largest open row).
+def find_pose(stage, normal, tolerance, max_iterations):
+    """Gauss-Newton with line search from the guess in the stage (eq. 33). Returns (outcome, iterations, largest open row).
 
     N is left factored at a pose nearby.
     """
-    size = measure(records, stages, soft, pulled, gamma)
+    model, work = stage.model, stage.work
+    size = measure(stage, normal)
     fresh = False
     iteration = 0
     while iteration == 0 or size > tolerance:
         if iteration == max_iterations or not size < np.inf:
-            return (SOLVED if size < CLOSED else INCONSISTENT), iteration, size
+            return (SOLVED if size < CLOSED else NOT_CONVERGED), iteration, size
         iteration += 1
-        if not fresh and normal_matrix(records, soft, blocks, schedule, diagonal, between) >= 0:
+        if not fresh and normal_matrix(model, work, normal) >= 0:
             return SINGULAR, iteration, size
-        for i in range(stages.shape[0]):
-            store_vector(vector[i].v, zeros())
-        gather(records, vector, pulled)
-        solve(blocks, schedule, vector)
+        for i in range(normal.diagonal.shape[0]):
+            store_vector(normal.vector[i].v, zeros())
+        gather(model, work, normal)
+        solve(normal.blocks, normal.schedule, normal.vector)
         step, done = 1.0, 0.0
         new = np.inf
         while step > 1e-3:
-            turn(records.bodies, stages, vector, gamma, step - done)
+            turn(stage, normal, step - done)
             done = step
-            new = measure(records, stages, soft, pulled, gamma)
+            new = measure(stage, normal)
             if new < size or new <= tolerance:
                 break
             step *= 0.5
         if step <= 1e-3:
-            turn(records.bodies, stages, vector, gamma, -done)
-            measure(records, stages, soft, pulled, gamma)
+            turn(stage, normal, -done)
+            measure(stage, normal)
             if size < CLOSED or not fresh:
-                return (SOLVED if size < CLOSED else INCONSISTENT), iteration, size
+                return (SOLVED if size < CLOSED else NOT_CONVERGED), iteration, size
             fresh = False
             continue
         fresh = new < REUSE * size
@@ -237,138 +301,145 @@ def find_pose(records, stages, soft, blocks, schedule, vector, diagonal, between
 
 
 @kernel
-def find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, rows, pulled, tolerance):
-    """Impulses of all rows, least in the weighted norm, that balance the bodies at the residuals in the stages (eq. 32).
+def find_impulses(stage, normal, tolerance):
+    """Impulses of all rows, least in the weighted norm, that balance the bodies at their residuals (eq. 32).
 
     N is factored at a pose nearby: refinement makes up for the difference, or a new factor does. False when neither can,
     as where the rows hardly hold a body.
     """
-    bodies, joints = records.bodies, records.joints
-    world = bodies.shape[0] - 1
-    for i in range(joints.shape[0]):
-        joint = joints[i]
+    model, work, vector = stage.model, stage.work, normal.vector
+    bodies, world = work.bodies, model.bodies.shape[0] - 1
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
         for k in range(joint.locks, joint.rows):  # dampers
-            impulse[i, k] = -rows[i, k]
+            at.mu[k] = -at.r[k]
             for c in range(6):
-                stages[joint.child].r[c] -= impulse[i, k] * joint.Gc[k, c]
-                if joint.parent != world:
-                    stages[joint.parent].r[c] -= impulse[i, k] * joint.Gp[k, c]
+                bodies[joint.child].r[c] -= at.mu[k] * at.Gc[k, c]
+                bodies[joint.parent].r[c] -= at.mu[k] * at.Gp[k, c]
     first = size = before = np.inf
     stale = True
     for attempt in range(16):
         size = 0.0
         for i in range(world):
-            r = stages[i].r
+            r, fixed = bodies[i].r, model.bodies[i]
             for c in range(6):
                 vector[i].v[c] = r[c]
-                size = max(size, abs(r[c]) / (bodies[i].mass * (1.0 if c < 3 else bodies[i].length)))
+                size = max(size, abs(r[c]) / (fixed.mass * (1.0 if c < 3 else fixed.length)))
         if attempt == 0:
             first = size
         if size < 1e-3 * tolerance:
             break
         if size > 0.5 * before:
-            if not stale or normal_matrix(records, soft, blocks, schedule, diagonal, between) >= 0:
+            if not stale or normal_matrix(model, work, normal) >= 0:
                 break
             stale = False
         before = size
-        solve(blocks, schedule, vector)
-        for i in range(joints.shape[0]):
-            joint = joints[i]
+        solve(normal.blocks, normal.schedule, vector)
+        for i in range(model.joints.shape[0]):
+            joint, at = model.joints[i], work.joints[i]
             for k in range(joint.locks):
                 total = 0.0
                 for c in range(6):
-                    total += joint.Gc[k, c] * vector[joint.child].v[c]
+                    total += at.Gc[k, c] * vector[joint.child].v[c]
                 if joint.parent != world:
                     for c in range(6):
-                        total += joint.Gp[k, c] * vector[joint.parent].v[c]
-                pulled[i, k] = -soft[i, k] * total
-                impulse[i, k] -= pulled[i, k]
+                        total += at.Gp[k, c] * vector[joint.parent].v[c]
+                normal.pulled[i, k] = -normal.soft[i, k] * total
+                at.mu[k] -= normal.pulled[i, k]
         for i in range(world):
-            store_vector(vector[i].v, load_vector(stages[i].r, 6))
-        gather(records, vector, pulled)
+            store_vector(vector[i].v, load_vector(bodies[i].r, 6))
+        gather(model, work, normal)
         for i in range(world):
             for c in range(6):
-                stages[i].r[c] = vector[i].v[c]
+                bodies[i].r[c] = vector[i].v[c]
     return size <= max(tolerance, 1e-10 * first)
 
 
 @kernel
-def aggregate_start(records, stages, half):
+def aggregate_start(state, own, half):
     """The first step of BDF2 by the trapezoidal rule, (v + v_0)/2 = (x - x_0)/dt: BDF1 would leave its forces wrong."""
-    aggregate(records, stages, 1.0, 0.0)
-    for i in range(stages.shape[0]):
-        s = stages[i]
+    aggregate(state, own, 1.0, 0.0)
+    for i in range(own.bodies.shape[0]):
+        body, past = own.bodies[i], state.bodies[i]
         for c in range(3):
-            s.xp[c] += half * s.v0[c]
+            body.xp[c] += half * past.v[c]
         for c in range(4):
-            s.qp[c] += half * s.w0[c]
+            body.qp[c] += half * past.w[c]
 
 
 @kernel
-def even_acceleration(records, stages):
+def even_acceleration(state, own):
     """Half the change of the velocities in half a step: the acceleration of the trapezoidal rule's step, (v - v_0)/dt."""
-    for i in range(stages.shape[0]):
-        s = stages[i]
+    for i in range(own.bodies.shape[0]):
+        body, past = own.bodies[i], state.bodies[i]
         for c in range(3):
-            s.vp[c] = 0.5 * (s.v0[c] + s.v[c])
+            body.vp[c] = 0.5 * (past.v[c] + body.v[c])
         for c in range(4):
-            s.wp[c] = 0.5 * (s.w0[c] + s.w[c])
-    for i in range(records.axles.shape[0]):
-        axle = records.axles[i]
+            body.wp[c] = 0.5 * (past.w[c] + body.w[c])
+    for i in range(own.axles.shape[0]):
+        axle, past = own.axles[i], state.joints[i]
         for c in range(6):
-            axle.rp[c] = 0.5 * (axle.r0[c] + axle.r[c])
+            axle.rp[c] = 0.5 * (past.rate[c] + axle.r[c])
 
 
 @kernel
-def run_steps(records, stages, path, sizes, soft, blocks, schedule, vector, diagonal, between, impulse, coupling_impulse, rows, coupling_rows, pulled,
-              clock, base_load, recording, inputs, multistep, first, count, dt, tolerance, max_iterations):
+def step(model, state, inputs, index, dt, options, work, scratch, after):
+    """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, largest open row, gamma).
+
+    ``after``, which may be ``state`` itself, is written only if the step is solved; impulses are left in the work.
+    """
+    own, normal = scratch.own, scratch.normal
+    targets, history = inputs.target[index + 1], history_of(state.clock, dt)
+    trapezoid = history == 0.0 and options.multistep == 2
+    apply_inputs(model, work, inputs, index)
+    set_targets(model, work, targets)
+    recall(model, work, state)
+    clear_impulses(model, work)
+    if trapezoid:
+        gamma = 0.5 * dt
+        aggregate_start(state, own, gamma)
+    else:
+        gamma = bdf_gamma(options.multistep, dt)
+        aggregate_bdf(state, own, options.multistep)
+    stage = Stage(model, work, own, gamma, 0.0)
+    outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+    for known in (min(ORDERS, int(history) + 1), 0):
+        if history == 0.0:
+            guess_start(state, own, dt if known > 0 else 0.0, gamma)
+        else:
+            guess(state, own, normal, known, gamma)
+        outcome, spent, size = find_pose(stage, normal, max(1e-13, min(1e-12, options.tolerance * dt)), options.max_iterations)
+        iterations += spent
+        if outcome == SOLVED:
+            break
+    if outcome != SOLVED:
+        return outcome, iterations, size, gamma
+    residual(stage)
+    if trapezoid:
+        even_acceleration(state, own)
+        residual(stage)
+    if not find_impulses(stage, normal, options.tolerance):
+        return SINGULAR, iterations, size, gamma
+    accept(state, own, gamma, after)
+    finish(model, targets, history, dt, work, after)
+    extend_path(after)
+    return SOLVED, iterations, size, gamma
+
+
+@kernel
+def run_steps(model, state, inputs, options, work, scratch, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording. Returns (outcome, steps done, largest open row)."""
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
-        knot = first + index
-        apply_inputs(records, base_load, inputs, index)
-        set_targets(records, inputs.target[index + 1])
-        history = clock[1] if clock[0] == dt else 0.0
-        starts = history == 0.0
-        if starts:
-            begin(stages, path, dt)
-        if multistep == 1:
-            gamma = dt
-            aggregate(records, stages, 1.0, 0.0)
-        elif starts:
-            gamma = 0.5 * dt
-            aggregate_start(records, stages, gamma)
-        else:
-            gamma = 2.0 / 3.0 * dt
-            aggregate(records, stages, 4.0 / 3.0, -1.0 / 3.0)
-        impulse[:] = 0.0
-        outcome, iterations = INCONSISTENT, 0
-        for known in (min(ORDERS, int(history) + 1), 0):
-            guess(stages, vector, path, sizes, known, gamma)
-            outcome, spent, size = find_pose(
-                records, stages, soft, blocks, schedule, vector, diagonal, between, pulled, gamma, max(1e-13, min(1e-12, tolerance * dt)),
-                max_iterations,
-            )
-            iterations += spent
-            if outcome == SOLVED:
-                break
+        knot = first + index + 1
+        outcome, iterations, size, gamma = step(model, state, inputs, index, dt, options, work, scratch, state)
         if outcome != SOLVED:
-            restore(records, stages)
             return outcome, index, size
-        residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
-        if starts and multistep == 2:
-            even_acceleration(records, stages)
-            residual(records, stages, impulse, coupling_impulse, rows, coupling_rows, gamma)
-        if not find_impulses(records, stages, soft, blocks, schedule, vector, diagonal, between, impulse, rows, pulled, tolerance):
-            restore(records, stages)
-            return SINGULAR, index, size
-        accept(records, stages, NO_WEIGHTS, dt, gamma, False)
-        extend(stages, path, sizes)
-        clock[0], clock[1] = dt, history + 1.0
-        for i in range(impulse.shape[0]):
-            for k in range(6):
-                recording.row_force[knot + 1, i, k] = impulse[i, k] / gamma
-        recording.substeps[knot + 1] = 1
-        recording.iterations[knot + 1] = iterations
-        record_knot(records, recording, knot + 1)
+        for i in range(model.joints.shape[0]):
+            for k in range(model.joints[i].rows):
+                recording.row_force[knot, i, k] = work.joints[i].mu[k] / gamma
+        recording.substeps[knot] = 1
+        recording.iterations[knot] = iterations
+        record(model, state, recording, knot)
     return SOLVED, count, size

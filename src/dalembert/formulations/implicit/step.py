@@ -1,243 +1,283 @@
-"""Kernels of the BDF and DIRK methods, which are made of stages (Quaternion section 5)."""
+"""Kernels of the BDF and DIRK methods, which are made of stages (Quaternion section 5): one step, and runs of steps."""
 from __future__ import annotations
 
-from dalembert.formulations.implicit.stage import NOT_CONVERGED, SOLVED, inverse, solve_stage
-from dalembert.formulations.maximal.knot import apply_inputs, put6, set_targets
+from typing import NamedTuple
+
+from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.implicit.equations import (
+    Stage,
+    jacobian,
+    load_vector,
+    move,
+    residual,
+    restart,
+    rounding_floor,
+    turn,
+)
+from dalembert.formulations.implicit.state import recall, record
+from dalembert.formulations.implicit.tableaus import Tableau
+from dalembert.formulations.maximal.knot import clear_impulses
 from dalembert.kernels import inline, kernel
-from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import load3, load4, load9, mat_vec, store3, store4
+from dalembert.model.pose import set_targets
+from dalembert.solvers.newton import build_newton
+from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED
+from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.spatial.tuples import load3, load4, store3, store4
 
-COMPLIANCES = (1.0, 1e-2, 1e-3, 1e-4, 1e2)
+#: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
+newton = build_newton(
+    "newton", __file__, residual=residual, restart=restart, jacobian=jacobian, load_vector=load_vector, turn=turn, move=move, floor=rounding_floor,
+)
+
+
+class StepOptions(NamedTuple):
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
+
+    compliance: float
+    tolerance: float
+    max_iterations: int
+    multistep: int
+    tableau: Tableau
 
 
 @kernel
-def aggregate(records, stages, alpha0, alpha1):
+def aggregate(state, own, alpha0, alpha1):
     """Aggregate of the last two states for a multistep method (y_p of eq. 25)."""
-    for i in range(records.axles.shape[0]):
-        axle = records.axles[i]
+    for i in range(own.axles.shape[0]):
+        axle, past = own.axles[i], state.joints[i]
         for c in range(6):
-            axle.rp[c] = alpha0 * axle.r0[c] + alpha1 * axle.r1[c]
-    for i in range(stages.shape[0]):
-        s = stages[i]
+            axle.rp[c] = alpha0 * past.rate[c] + alpha1 * past.rate1[c]
+    for i in range(own.bodies.shape[0]):
+        body, past = own.bodies[i], state.bodies[i]
         for c in range(3):
-            s.xp[c] = alpha0 * s.x0[c] + alpha1 * s.x1[c]
-            s.vp[c] = alpha0 * s.v0[c] + alpha1 * s.v1[c]
+            body.xp[c] = alpha0 * past.x[c] + alpha1 * past.x1[c]
+            body.vp[c] = alpha0 * past.v[c] + alpha1 * past.v1[c]
         for c in range(4):
-            s.qp[c] = alpha0 * s.q0[c] + alpha1 * s.q1[c]
-            s.wp[c] = alpha0 * s.w0[c] + alpha1 * s.w1[c]
+            body.qp[c] = alpha0 * past.q[c] + alpha1 * past.q1[c]
+            body.wp[c] = alpha0 * past.w[c] + alpha1 * past.w1[c]
 
 
 @kernel
-def aggregate_stage(records, stages, a, stage, dt):
+def aggregate_stage(state, own, a, stage, dt):
     """Aggregate of the last state and of the earlier stages' derivatives (eq. 27)."""
-    for i in range(records.axles.shape[0]):
-        axle = records.axles[i]
+    for i in range(own.axles.shape[0]):
+        axle, past = own.axles[i], state.joints[i]
         for c in range(6):
-            axle.rp[c] = axle.r0[c]
+            axle.rp[c] = past.rate[c]
             for j in range(stage):
                 axle.rp[c] += dt * a[stage, j] * axle.k[j, c]
-    for i in range(stages.shape[0]):
-        s = stages[i]
-        store3(s.xp, load3(s.x0))
-        store4(s.qp, load4(s.q0))
-        store3(s.vp, load3(s.v0))
-        store4(s.wp, load4(s.w0))
+    for i in range(own.bodies.shape[0]):
+        body, past = own.bodies[i], state.bodies[i]
+        store3(body.xp, load3(past.x))
+        store4(body.qp, load4(past.q))
+        store3(body.vp, load3(past.v))
+        store4(body.wp, load4(past.w))
         for j in range(stage):
             for c in range(3):
-                s.xp[c] += dt * a[stage, j] * s.kx[j, c]
-                s.vp[c] += dt * a[stage, j] * s.kv[j, c]
+                body.xp[c] += dt * a[stage, j] * body.kx[j, c]
+                body.vp[c] += dt * a[stage, j] * body.kv[j, c]
             for c in range(4):
-                s.qp[c] += dt * a[stage, j] * s.kq[j, c]
-                s.wp[c] += dt * a[stage, j] * s.kw[j, c]
+                body.qp[c] += dt * a[stage, j] * body.kq[j, c]
+                body.wp[c] += dt * a[stage, j] * body.kw[j, c]
 
 
 @kernel
-def keep_stage(records, stages, stage, gamma):
+def keep_stage(own, stage, gamma):
     """Derivatives of a solved stage (eq. 28)."""
-    for i in range(records.axles.shape[0]):
-        axle = records.axles[i]
+    for i in range(own.axles.shape[0]):
+        axle = own.axles[i]
         for c in range(6):
             axle.k[stage, c] = (axle.r[c] - axle.rp[c]) / gamma
-    for i in range(stages.shape[0]):
-        s = stages[i]
+    for i in range(own.bodies.shape[0]):
+        body = own.bodies[i]
         for c in range(3):
-            s.kx[stage, c] = s.v[c]
-            s.kv[stage, c] = (s.v[c] - s.vp[c]) / gamma
+            body.kx[stage, c] = body.v[c]
+            body.kv[stage, c] = (body.v[c] - body.vp[c]) / gamma
         for c in range(4):
-            s.kq[stage, c] = s.w[c]
-            s.kw[stage, c] = (s.w[c] - s.wp[c]) / gamma
+            body.kq[stage, c] = body.w[c]
+            body.kw[stage, c] = (body.w[c] - body.wp[c]) / gamma
 
 
 @kernel
-def accept(records, stages, b, dt, gamma, combine):
-    """Make the solved step the last state: the last stage's, or the combination of all stages by the weights ``b``."""
-    bodies = records.bodies
-    for i in range(records.axles.shape[0]):
-        axle = records.axles[i]
-        for c in range(6):
-            axle.r1[c] = axle.r0[c]
-            if combine:
-                for j in range(b.shape[0]):
-                    axle.r0[c] += dt * b[j] * axle.k[j, c]
-            else:
-                axle.r0[c] = axle.r[c]
-    for i in range(stages.shape[0]):
-        s, body = stages[i], bodies[i]
-        store3(s.x1, load3(s.x0))
-        store4(s.q1, load4(s.q0))
-        store3(s.v1, load3(s.v0))
-        store4(s.w1, load4(s.w0))
-        if combine:
-            for j in range(b.shape[0]):
-                for c in range(3):
-                    s.x0[c] += dt * b[j] * s.kx[j, c]
-                    s.v0[c] += dt * b[j] * s.kv[j, c]
-                for c in range(4):
-                    s.q0[c] += dt * b[j] * s.kq[j, c]
-                    s.w0[c] += dt * b[j] * s.kw[j, c]
-        else:
-            for c in range(3):
-                s.x0[c] = s.xp[c] + gamma * s.v[c]
-                s.v0[c] = s.v[c]
-            for c in range(4):
-                s.q0[c] = s.qp[c] + gamma * s.w[c]
-                s.w0[c] = s.w[c]
-        store3(body.x, load3(s.x0))
-        store4(body.q, quaternion.normalize(load4(s.q0)))
-        omega = knot_spin(s)
-        spin = mat_vec(load9(body.inertia), omega)
-        for c in range(3):
-            body.p[c] = body.mass * s.v0[c]
-            body.l[c] = spin[c]
-
-
-@inline
-def knot_spin(s):
-    """Angular velocity in the body frame of the last state: 2 vec(q^-1 q')."""
-    a = quaternion.multiply(inverse(load4(s.q0)), load4(s.w0))
-    return (2.0 * a[1], 2.0 * a[2], 2.0 * a[3])
+def begin(state, own):
+    """First guess of a stage: the velocities of the last state."""
+    for i in range(own.bodies.shape[0]):
+        store3(own.bodies[i].v, load3(state.bodies[i].v))
+        store4(own.bodies[i].w, load4(state.bodies[i].w))
 
 
 @kernel
-def begin(stages, impulse, coupling_impulse):
-    """First guess of a stage: the velocities of the last state, no impulses."""
-    for i in range(stages.shape[0]):
-        store3(stages[i].v, load3(stages[i].v0))
-        store4(stages[i].w, load4(stages[i].w0))
-    impulse[:] = 0.0
-    coupling_impulse[:] = 0.0
-
-
-@kernel
-def try_stage(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              gamma, compliance, tolerance, max_iterations):
+def try_stage(model, state, gamma, options, work, own):
     """A stage from its first guess, with one compliance after the other until it is solved."""
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for softness in COMPLIANCES:
-        begin(stages, impulse, coupling_impulse)
-        outcome, spent, size = solve_stage(
-            records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-            gamma, softness * compliance, tolerance, max_iterations,
+        recall(model, work, state)
+        begin(state, own)
+        clear_impulses(model, work)
+        outcome, spent, size = newton(
+            Stage(model, work, own, gamma, softness * options.compliance), options.tolerance, options.max_iterations,
         )
         iterations += spent
-        if outcome == SOLVED or compliance == 0.0:
+        if outcome == SOLVED or options.compliance == 0.0:
             break
     return outcome, iterations, size
 
 
 @kernel
-def dirk_step(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              tableau, targets, dt, compliance, tolerance, max_iterations):
-    """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28). The state changes only if it is solved.
+def multistep_step(model, state, targets, dt, options, work, own, after):
+    """One step of a BDF formula (eq. 25) to the ``targets`` at its end."""
+    gamma = bdf_gamma(options.multistep, dt)
+    aggregate_bdf(state, own, options.multistep)
+    set_targets(model, work, targets)
+    outcome, iterations, size = try_stage(model, state, gamma, options, work, own)
+    if outcome == SOLVED:
+        accept(state, own, gamma, after)
+    return outcome, iterations, size
+
+
+@inline
+def bdf_gamma(order, dt):
+    return dt if order == 1 else 2.0 / 3.0 * dt
+
+
+@inline
+def aggregate_bdf(state, own, order):
+    if order == 1:
+        aggregate(state, own, 1.0, 0.0)
+    else:
+        aggregate(state, own, 4.0 / 3.0, -1.0 / 3.0)
+
+
+@kernel
+def dirk_step(model, state, targets, dt, options, work, own, after):
+    """One step of a diagonally implicit Runge-Kutta method (eq. 26 to 28).
 
     ``targets`` (stages, joints, 6): where the driven joints are at the stages.
     """
-    a, b = tableau.a, tableau.b
-    total = 0
-    gamma = dt * a[0, 0]
-    size = 0.0
-    for stage in range(b.shape[0]):
-        gamma = dt * a[stage, stage]
-        set_targets(records, targets[stage])
-        aggregate_stage(records, stages, a, stage, dt)
-        outcome, iterations, size = try_stage(
-            records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-            gamma, compliance, tolerance, max_iterations,
-        )
+    tableau, total, gamma, size = options.tableau, 0, dt, 0.0
+    for stage in range(tableau.b.shape[0]):
+        gamma = dt * tableau.a[stage, stage]
+        set_targets(model, work, targets[stage])
+        aggregate_stage(state, own, tableau.a, stage, dt)
+        outcome, iterations, size = try_stage(model, state, gamma, options, work, own)
         total += iterations
         if outcome != SOLVED:
-            return outcome, total, size, gamma
-        keep_stage(records, stages, stage, gamma)
-    accept(records, stages, b, dt, gamma, not tableau.stiffly_accurate)
-    return SOLVED, total, size, gamma
+            return outcome, total, size
+        keep_stage(own, stage, gamma)
+    if tableau.stiffly_accurate:
+        accept(state, own, gamma, after)
+    else:
+        combine(state, own, tableau.b, dt, after)
+    return SOLVED, total, size
+
+
+@inline
+def shift(state, own, after):
+    """The knot becomes the one before, and is the one to add to."""
+    for i in range(own.axles.shape[0]):
+        past, new = state.joints[i], after.joints[i]
+        for c in range(6):
+            rate = past.rate[c]
+            new.rate1[c] = rate
+            new.rate[c] = rate
+    for i in range(own.bodies.shape[0]):
+        past, new = state.bodies[i], after.bodies[i]
+        x, q, v, w = load3(past.x), load4(past.q), load3(past.v), load4(past.w)
+        store3(new.x1, x)
+        store4(new.q1, q)
+        store3(new.v1, v)
+        store4(new.w1, w)
+        store3(new.x, x)
+        store4(new.q, q)
+        store3(new.v, v)
+        store4(new.w, w)
 
 
 @kernel
-def write_forces(impulse, coupling_impulse, gamma, forces, coupling_forces):
-    """Forces of the rows at the end of a stage."""
-    for i in range(impulse.shape[0]):
-        for k in range(6):
-            forces[i, k] = impulse[i, k] / gamma
-    for i in range(coupling_impulse.shape[0]):
-        coupling_forces[i] = coupling_impulse[i] / gamma
+def accept(state, own, gamma, after):
+    """The last stage is the next knot."""
+    shift(state, own, after)
+    for i in range(own.axles.shape[0]):
+        for c in range(6):
+            after.joints[i].rate[c] = own.axles[i].r[c]
+    for i in range(own.bodies.shape[0]):
+        body, new = own.bodies[i], after.bodies[i]
+        for c in range(3):
+            new.x[c] = body.xp[c] + gamma * body.v[c]
+            new.v[c] = body.v[c]
+        for c in range(4):
+            new.q[c] = body.qp[c] + gamma * body.w[c]
+            new.w[c] = body.w[c]
 
 
 @kernel
-def run_steps(records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-              clock, base_load, recording, inputs, tableau, multistep, first, count, dt, compliance, tolerance, max_iterations):
-    """``count`` steps from knot ``first`` of the recording, which already holds that knot.
+def combine(state, own, b, dt, after):
+    """The next knot is the last one plus the stages' derivatives by their weights ``b``."""
+    shift(state, own, after)
+    for i in range(own.axles.shape[0]):
+        for c in range(6):
+            for j in range(b.shape[0]):
+                after.joints[i].rate[c] += dt * b[j] * own.axles[i].k[j, c]
+    for i in range(own.bodies.shape[0]):
+        body, new = own.bodies[i], after.bodies[i]
+        for j in range(b.shape[0]):
+            for c in range(3):
+                new.x[c] += dt * b[j] * body.kx[j, c]
+                new.v[c] += dt * b[j] * body.kv[j, c]
+            for c in range(4):
+                new.q[c] += dt * b[j] * body.kq[j, c]
+                new.w[c] += dt * b[j] * body.kw[j, c]
 
-    ``multistep``: order of the BDF formula, 0 for a DIRK method throughout. ``clock``: [length of the step before, steps of
-    that length behind]. Returns (outcome, steps done, residual).
+
+@kernel
+def finish(model, targets, history, dt, work, after):
+    """A solved step: coordinates and targets at the next knot, and its clock."""
+    for i in range(model.joints.shape[0]):
+        joint, new = model.joints[i], after.joints[i]
+        for k in range(joint.free):
+            new.coordinate[k] = work.joints[i].coordinate[k]
+            if joint.follows[k]:
+                new.target[k] = targets[i, k]
+    after.clock[0], after.clock[1] = dt, history + 1.0
+
+
+@inline
+def history_of(clock, dt):
+    """How many steps of length ``dt`` lie behind."""
+    return clock[1] if clock[0] == dt else 0.0
+
+
+@kernel
+def step(model, state, inputs, index, dt, options, work, own, after):
+    """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual).
+
+    BDF2 starts, and starts anew where the step changes, by a DIRK step. ``after``, which may be ``state`` itself, is written only if the step is solved.
+    """
+    apply_inputs(model, work, inputs, index)
+    targets, history = inputs.target[index + 1], history_of(state.clock, dt)
+    if options.multistep == 1 or (options.multistep == 2 and history >= 1.0):
+        outcome, iterations, size = multistep_step(model, state, targets, dt, options, work, own, after)
+    else:
+        between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
+        outcome, iterations, size = dirk_step(model, state, between, dt, options, work, own, after)
+    if outcome == SOLVED:
+        finish(model, targets, history, dt, work, after)
+    return outcome, iterations, size
+
+
+@kernel
+def run_steps(model, state, inputs, options, work, own, recording, first, count, dt):
+    """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
+
+    Returns (outcome, steps done, residual of the last try); the state is that of the last step that was solved.
     """
     size = 0.0
+    clear_inputs(model, work)
     for index in range(count):
-        knot = first + index
-        apply_inputs(records, base_load, inputs, index)
-        history = clock[1] if clock[0] == dt else 0.0
-        if multistep == 1 or (multistep == 2 and history >= 1.0):
-            gamma = dt if multistep == 1 else 2.0 / 3.0 * dt
-            if multistep == 1:
-                aggregate(records, stages, 1.0, 0.0)
-            else:
-                aggregate(records, stages, 4.0 / 3.0, -1.0 / 3.0)
-            set_targets(records, inputs.target[index + 1])
-            outcome, iterations, size = try_stage(
-                records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual, scratch,
-                gamma, compliance, tolerance, max_iterations,
-            )
-            if outcome == SOLVED:
-                accept(records, stages, tableau.b, dt, gamma, False)
-        else:
-            outcome, iterations, size, gamma = dirk_step(
-                records, stages, edges, blocks, schedule, vector, impulse, coupling_impulse, row_residual, coupling_residual,
-                scratch, tableau, inputs.stage[min(index, inputs.stage.shape[0] - 1)], dt, compliance, tolerance, max_iterations,
-            )
+        outcome, iterations, size = step(model, state, inputs, index, dt, options, work, own, state)
         if outcome != SOLVED:
-            restore(records, stages)
             return outcome, index, size
-        clock[0], clock[1] = dt, history + 1.0
-        write_forces(impulse, coupling_impulse, gamma, recording.row_force[knot + 1], recording.coupling_force[knot + 1])
-        recording.substeps[knot + 1] = 1
-        recording.iterations[knot + 1] = iterations
-        record_knot(records, recording, knot + 1)
+        recording.substeps[first + index + 1] = 1
+        recording.iterations[first + index + 1] = iterations
+        record(model, state, recording, first + index + 1)
     return SOLVED, count, size
-
-
-@kernel
-def record_knot(records, recording, knot):
-    """Write poses and momenta of the knot into the recording."""
-    bodies = records.bodies
-    for i in range(bodies.shape[0] - 1):
-        store3(recording.position[knot, i], load3(bodies[i].x))
-        store4(recording.orientation[knot, i], load4(bodies[i].q))
-        put6(recording.momentum[knot, i], load3(bodies[i].p), load3(bodies[i].l))
-
-
-@kernel
-def restore(records, stages):
-    """Put the bodies back to the last accepted state."""
-    bodies = records.bodies
-    for i in range(stages.shape[0]):
-        store3(bodies[i].x, load3(stages[i].x0))
-        store4(bodies[i].q, quaternion.normalize(load4(stages[i].q0)))

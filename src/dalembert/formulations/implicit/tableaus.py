@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
-from dalembert.model.records import MOST_STAGES
+
+#: stages that there is room for
+MOST_STAGES = 6
 
 
 class Tableau(NamedTuple):

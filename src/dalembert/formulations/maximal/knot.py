@@ -176,14 +176,15 @@ def project(model, work, compliance, wanted, lag, tolerance, velocity, impulse, 
 
 
 @kernel
-def accelerate(model, work, compliance, velocity, impulse, coupling_impulse):
+def accelerate(model, work, compliance, velocity, impulse, coupling_impulse, factored):
     """Joint forces at the knot for given velocities (n + 1, 6).
 
-    The acceleration-level system G a = -G' v + prescribed. Needs ``evaluate_knot`` before.
+    The acceleration-level system G a = -G' v + prescribed. Needs ``evaluate_knot`` before. ``factored``: its matrix is that
+    of a projection without lag just made.
     """
     bodies, joints, couplings = work.bodies, work.joints, work.couplings
     world = bodies.shape[0] - 1
-    if knot_matrix(model, work, compliance, 0.0) >= 0:
+    if not factored and knot_matrix(model, work, compliance, 0.0) >= 0:
         return False
     for i in range(world):
         body, fixed = bodies[i], model.bodies[i]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import SHARES as ALL_SHARES
 from dalembert.formulations.engine import Inputs, Readings
@@ -24,7 +25,7 @@ from dalembert.formulations.maximal.series import (
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.least_norm import least_norm, row_weights
 from dalembert.model.placement import Placement
-from dalembert.model.records import Model, Work
+from dalembert.model.records import BALL, Model, Work
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential", "coupling"})
 MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force", "coupling_rate"})
@@ -77,18 +78,24 @@ class Reader:
 
     def motion(self) -> Mapping[str, np.ndarray]:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
-        prescribed = self._prescribed()
-        self.work.joints["coordinate"] = self.start
-        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
-        motion_series(
-            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
-        )
-        recording = self.recording
+        prescribed, recording = self.prescribed(), self.recording
+        motion = self._move(prescribed)
+        if self.knots == 2 and self.exact:
+            prescribed[1] = np.where(self.model.joints["driven"] != 0, np.diff(motion.rate, axis=0) / self.dt, 0.0)
+            motion = self._move(prescribed)
         return dict(
             velocity=motion.velocity[:, :-1, :3], angular_velocity=motion.velocity[:, :-1, 3:], rate=motion.rate,
             force=motion.force, torque=motion.torque, row_force=recording.row_force, coupling_force=recording.coupling_force, coupling_rate=motion.coupling_rate,
             **self._shared(motion, np.arange(self.knots), prescribed),
         )
+
+    def _move(self, prescribed: np.ndarray) -> Motion:
+        self.work.joints["coordinate"] = self.start
+        motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
+        motion_series(
+            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
+        )
+        return motion
 
     def _shared(self, motion: Motion, knots: np.ndarray, prescribed: np.ndarray) -> dict[str, np.ndarray]:
         """Actuation and its shares: drives need besides what accelerates the reflected inertias of their own directions."""
@@ -103,12 +110,15 @@ class Reader:
 
     def least_norm(self, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
         """Forces, torques and actuation at some knots with the redundant part chosen least in a weighted norm."""
-        rate = self.motion()["rate"]
+        return self.share(self.motion()["rate"], weights, drive_weight, knots)
+
+    def share(self, rate: np.ndarray, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
+        """The same for forces and rates (N, joints, 6) that are known."""
         recording, placement = self.recording, Placement(self.mechanism, self.model, self.work)
         per_row = row_weights(placement, weights, drive_weight)
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
-        steps = np.minimum(knots, self.knots - 2)
-        wrench, joint, tension = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint, self.inputs.tension))
+        given = (self.inputs.wrench, self.inputs.joint, self.inputs.tension)
+        wrench, joint, tension = (t[np.minimum(knots, len(t) - 1)] if len(t) else t for t in given)
         inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage, tension)
         for i in range(len(knots)):
             placement.put(short.position[i], short.orientation[i])
@@ -116,21 +126,34 @@ class Reader:
         motion = new_motion(len(knots), len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
         motion.rate[:] = rate[knots]
         force_series(self.model, self.work, short, inputs, motion)
-        return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self._prescribed()))
+        return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self.prescribed()))
 
-    def _prescribed(self) -> np.ndarray:
-        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their coordinates."""
-        coordinate = self.pose()["coordinate"]
-        prescribed = np.zeros((2, *coordinate.shape))
-        rate, acceleration = prescribed[0], prescribed[1]
-        driven = self.model.joints["driven"].astype(bool)
-        if driven.any() and self.knots > 3:
-            dt = self.dt
-            rate[:, driven] = np.gradient(coordinate[:, driven], dt, axis=0, edge_order=2)
-            p = coordinate[:, driven]
-            second = acceleration[:, driven]
-            second[1:-1] = (p[2:] - 2.0 * p[1:-1] + p[:-2]) / dt**2
-            second[0] = (2.0 * p[0] - 5.0 * p[1] + 4.0 * p[2] - p[3]) / dt**2
-            second[-1] = (2.0 * p[-1] - 5.0 * p[-2] + 4.0 * p[-3] - p[-4]) / dt**2
-            acceleration[:, driven] = second
+    def prescribed(self) -> np.ndarray:
+        """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their targets.
+
+        Those of free rotations are an angular velocity and its rate in the parent's axes. Of second order with four knots or
+        more; two tell nothing of accelerations.
+        """
+        joints = self.model.joints
+        prescribed = np.zeros((2, self.knots, len(joints), 6))
+        driven = joints["driven"].astype(bool)
+        ball = driven & (joints["free_kind"] == BALL)
+        if driven.any() and self.knots > 1:
+            targets = self.inputs.target[: self.knots]
+            moved = np.diff(targets, axis=0)
+            for i in np.flatnonzero(ball.any(axis=1)):
+                turns = Rotation.from_rotvec(targets[:, i, ball[i]])
+                moved[:, i, ball[i]] = (turns[1:] * turns[:-1].inv()).as_rotvec()
+            if len(moved) == 1:
+                prescribed[0] = moved / self.dt
+            else:
+                prescribed[0] = _to_the_ends((moved[1:] + moved[:-1]) / (2.0 * self.dt))
+                prescribed[1] = _to_the_ends((moved[1:] - moved[:-1]) / self.dt**2)
+            prescribed[:, :, ~driven] = 0.0
         return prescribed
+
+
+def _to_the_ends(inner: np.ndarray) -> np.ndarray:
+    """Values at the inner knots carried on to the first and the last one."""
+    first, last = (inner[0], inner[-1]) if len(inner) == 1 else (2.0 * inner[0] - inner[1], 2.0 * inner[-1] - inner[-2])
+    return np.concatenate([first[None], inner, last[None]])

@@ -51,9 +51,9 @@ def recall(model, work, recording, inputs, knot):
         store4(bodies[i].q, recording.orientation[knot, i])
         store3(bodies[i].p, load3(recording.momentum[knot, i]))
         store3(bodies[i].l, load3(recording.momentum[knot, i, 3:]))
-    steps = recording.step_before.shape[0] - 1
+    given = max(inputs.wrench.shape[0], max(inputs.joint.shape[0], inputs.tension.shape[0]))
     clear_inputs(model, work)
-    apply_inputs(model, work, inputs, min(knot, max(steps - 1, 0)))
+    apply_inputs(model, work, inputs, min(knot, max(given - 1, 0)))
     for i in range(work.joints.shape[0]):
         for k in range(6):
             work.joints[i].target[k] = inputs.target[knot, i, k]
@@ -88,6 +88,21 @@ def is_kick(recording, knot):
     return recording.step_before[knot] == recording.step_before[knot + 1]
 
 
+@inline
+def ask_for_rates(model, work, rates, drives):
+    """Let reflected inertias keep their rates (joints, 6), and with ``drives`` the driven directions too: at a start these may
+    not move as their targets do yet.
+    """
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        for k in range(joint.rows):
+            direction = joint.row_direction[k]
+            if joint.row_kind[k] == COMPLIANT:
+                at.spin[direction] = joint.armature[direction] * rates[i, direction]
+            elif direction >= 0 and drives:
+                at.r[k] = rates[i, direction]
+
+
 @allocating
 def motion_series(model, work, compliance, recording, inputs, prescribed, motion, exact, trusted):
     """Knot velocities and what the joints transmit: the arrays of ``motion``.
@@ -96,11 +111,13 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     half kick of the interval before, projected on the joints. Where no force was recorded for the knot itself it comes from
     an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
     and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
-    (N,). ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    (N,). Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
     """
     bodies, joints = work.bodies, work.joints
     velocity = motion.velocity
     wanted = velocity[0].copy()
+    closed = velocity[0].copy()
     impulse = recording.row_force[0].copy()
     coupling_impulse = recording.coupling_force[0].copy()
     for knot in range(velocity.shape[0]):
@@ -114,24 +131,31 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 joints[i].r[k] = joints[i].rate[direction] if direction >= 0 else 0.0
         for i in range(work.couplings.shape[0]):
             work.couplings[i].r = 0.0
-        half = 0.5 * recording.step_before[knot]
         for i in range(bodies.shape[0] - 1):
             momentum = recording.momentum[knot, i]
             linear = scale3(1.0 / model.bodies[i].mass, load3(momentum))
             put6(velocity[knot, i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(momentum[3:])))
-        push_on_bodies(model, work, velocity[knot], 1)
-        for i in range(bodies.shape[0] - 1):
-            for c in range(6):
-                wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
-        if not exact:
+        if exact:
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            known = trusted[knot]
+            if not known:
+                ask_for_rates(model, work, motion.rate[knot], knot == 0 or velocity.shape[0] == 2)
+                project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
+        else:
+            half = 0.5 * recording.step_before[knot]
+            push_on_bodies(model, work, velocity[knot], 1)
+            for i in range(bodies.shape[0] - 1):
+                for c in range(6):
+                    wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
             project(model, work, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
-        joint_rates(model, work, velocity[knot], motion.rate[knot])
-        known = trusted[knot] if exact else is_kick(recording, knot)
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            known = is_kick(recording, knot)
         evaluate_loads(model, work)
-        push_on_bodies(model, work, velocity[knot], 1)
-        push_along_paths(model, work, velocity[knot])
+        moving = closed if exact and not known else velocity[knot]
+        push_on_bodies(model, work, moving, 1)
+        push_along_paths(model, work, moving)
         if not known:
-            accelerate(model, work, compliance, velocity[knot], recording.row_force[knot], recording.coupling_force[knot])
+            accelerate(model, work, compliance, moving, recording.row_force[knot], recording.coupling_force[knot], exact)
         for i in range(model.couplings.shape[0]):
             motion.coupling_rate[knot, i] = coupling_rate(model, work, i, velocity[knot])
             if model.couplings[i].law != CONSTRAINT:

@@ -1,0 +1,142 @@
+"""What steps a mechanism by the BDF and DIRK methods."""
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import StepFailure
+from dalembert.formulations.engine import Inputs, Source, Start
+from dalembert.formulations.implicit.equations import BODY, Stage
+from dalembert.formulations.implicit.options import Implicit
+from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, ImplicitState, new_scratch, record
+from dalembert.formulations.implicit.step import StepOptions, newton, run_steps
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.maximal import examples
+from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.maximal.graph import Graph, build_graph
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.substeps import SMALLEST
+from dalembert.kernels.ahead import Jobs, prepare
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.targets import largest_moves, unmet_targets
+from dalembert.solvers.outcomes import SINGULAR, SOLVED
+
+#: how many times the work of a factorisation exact Newton may cost
+EXACT_NEWTON = 6.0
+
+
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    yield newton.part, (Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0), 0.0, 0)
+    yield from examples.reading()
+
+
+class ImplicitEngine(MaximalEngine):
+    """A mechanism stepped by BDF or DIRK methods.
+
+    Forces are read by acceleration-level solves: multipliers of stages and first steps do not converge.
+    """
+
+    exact = True
+    state_type, body_state, joint_state = ImplicitState, BODY_STATE, JOINT_STATE
+    jobs = staticmethod(ahead)
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        prepare(self.jobs)
+        super().__init__(mechanism, options)
+        self.one_start = options.method in MULTISTEP
+        self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(self.tableau.c)
+        self.input_node = 1.0 if options.method in MULTISTEP else 0.5
+        self.step_options = StepOptions(
+            self.compliance, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
+        )
+        bodies, joints, _ = self.sizes
+        self.own = new_scratch(bodies, joints if np.any(self.model.joints["armature"] > 0.0) else 0, self.graph.edges)
+        self._whole = options.dt
+        self._asked: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _build(self) -> Graph:
+        """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
+
+        Without them the change of a joint's force with the pose of the other body is left to the iteration.
+        """
+        plain, exact = build_graph(self.model, BODY), build_graph(self.model, BODY, couple_bodies=True)
+        return exact if exact.structure.work < EXACT_NEWTON * plain.structure.work else plain
+
+    # ---- states
+
+    def _begin(self, state: ImplicitState, start: Start, rates: np.ndarray) -> None:
+        bodies, half = state.bodies, 0.5 * start.velocity[:, 3:]
+        w, u = start.orientation[:, :1], start.orientation[:, 1:]
+        bodies["x"], bodies["q"], bodies["v"] = start.position, start.orientation, start.velocity[:, :3]
+        bodies["w"][:, 0] = -np.sum(u * half, axis=1)
+        bodies["w"][:, 1:] = w * half + np.cross(u, half)
+        state.joints["rate"] = np.where(self.model.joints["armature"] > 0.0, rates, 0.0)
+
+    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        bodies = self.view(numbers).bodies
+        return bodies["x"].copy(), bodies["q"] / np.linalg.norm(bodies["q"], axis=1, keepdims=True)
+
+    # ---- running
+
+    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        record(self.model, self._general(numbers), recording, knot)
+
+    def _general(self, numbers: np.ndarray) -> ImplicitState:
+        """The state as the general step takes it."""
+        return self.view(numbers)
+
+    def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
+        self._whole = dt
+        return super().advance(numbers, recording, source, first, count, dt)
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        outcome, done, size = run_steps(
+            self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
+        )
+        return self._note(numbers, outcome, done, size, inputs, dt)
+
+    def _note(self, numbers: np.ndarray, outcome: int, done: int, size: float, inputs: Inputs, dt: float) -> int:
+        """Keep how a run ended, and for ``failure`` the state and the targets of a step that failed: the whole one, unless steps are chosen by their error."""
+        self.outcome = (int(outcome), float(size))
+        if outcome != SOLVED and (dt == self._whole or self.options.accuracy is not None):
+            self._asked = numbers.copy(), inputs.target[done : done + 2].copy()
+        return int(done)
+
+    def step_error(self, dt: float) -> float:
+        """Estimated error (m) of the poses of the step just made: their distance from those of the embedded method."""
+        bodies, count = self.own.bodies, len(self.tableau.b)
+        weights = dt * (self.tableau.b - self.tableau.embedded)
+        moved = np.einsum("s,nsc->nc", weights, bodies["kx"][:, :count])
+        turned = np.einsum("s,nsc->nc", weights, bodies["kq"][:, :count]) * 2.0 * self.model.bodies["length"][:-1, None]
+        return float(max(np.max(np.linalg.norm(part, axis=1)) for part in (moved, turned)))
+
+    # ---- failures
+
+    def _unmet(self) -> str | None:
+        """Targets of the failed step that no pose meets, in a sentence."""
+        return None if self._asked is None else unmet_targets(self.placement(self._asked[0]), self._asked[1][1])
+
+    def _moves(self) -> str:
+        """What the drives that move most do in the failed step."""
+        moves = "" if self._asked is None else largest_moves(self.placement(self._asked[0]), *self._asked[1])
+        return f"; drives move {moves} in it" if moves else ""
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        where = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
+        if outcome == SOLVED:
+            return StepFailure(
+                f"{where} does not reach an accuracy of {self.options.accuracy:g} m even in steps of {SMALLEST * dt:.3g} s. "
+                "Ask for less accuracy, or check for jumps of forces and targets there."
+            )
+        unmet = self._unmet()
+        if unmet is not None:
+            return StepFailure(f"{where} has no solution: {unmet}")
+        reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
+        return StepFailure(
+            f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
+            f"worst is {self.worst_row()}, residual {size:.3g} m/s{self._moves()}. Use a smaller dt, or check the model and its targets there."
+        )

@@ -1,0 +1,509 @@
+"""Kernels of the implicit quaternion formulation (Quaternion sections 3 to 6): unknowns, residual, Jacobian of one stage.
+
+A stage finds (v, w = q') at its end, with positions and orientations eliminated by the integration formula,
+
+    c = c_p + gamma v,     q = q_p + gamma w      (F1, F2; the update of the quaternion is additive),
+
+gamma = beta dt for BDF and a_ii dt for DIRK, ``_p`` the aggregate of earlier states. With a = q^-1 w = (s, omega/2) and
+b = q^-1 (w - w_p), the equations of a body, scaled as in section 6.1 so that every block is O(1), are
+
+    m (v - v_p) - gamma f - G_x^T mu = 0                                             (F3)
+    2 J vec(b) + gamma (omega x J omega + 2 s J omega) - gamma tau - G_phi^T mu = 0  (F4, in the body frame)
+    (q.q - 1) / gamma = 0                                                            (F5)
+
+and those of a row g / gamma = 0. Newton's unknowns are dv and e with dw = q e: then a rotation turns by 2 gamma vec(e).
+Rotations use the normalised quaternion: the same at the solution, and F5 then determines the scalar part of e alone.
+"""
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_damping
+from dalembert.forces.couplings import coupling_rate
+from dalembert.forces.directions import add_directions
+from dalembert.forces.laws import coupling_law, servo
+from dalembert.forces.loads import evaluate_loads
+from dalembert.formulations.implicit.state import Scratch, inverse
+from dalembert.kernels import inline, kernel
+from dalembert.model.hessians import add_direction, add_row
+from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
+from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.rows import consistent, frame_rotation, row_value
+from dalembert.spatial import quaternion
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
+
+#: unknowns of a body: v and the four of e
+BODY = 7
+#: cosine below which a joint counts as flipped
+FLIP = 0.3
+
+
+class Stage(NamedTuple):
+    """The step problem: a stage that ends ``gamma`` (s) after the aggregate of earlier states in ``own``."""
+
+    model: Model
+    work: Work
+    own: Scratch
+    gamma: float
+    compliance: float
+
+
+@inline
+def add4(a, b, s):
+    """a + s b for quaternions."""
+    return (a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2], a[3] + s * b[3])
+
+
+@inline
+def dot4(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+
+
+@inline
+def subtract_impulse(r, G, mu):
+    for c in range(6):
+        r[c] -= mu * G[c]
+
+
+@inline
+def flow(G, body):
+    """Rate along a row of six for a stage's velocities."""
+    total = 0.0
+    for c in range(3):
+        total += G[c] * body.v[c] + G[3 + c] * body.spin[c]
+    return total
+
+
+@kernel
+def residual(stage):
+    """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a number is not finite)."""
+    model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
+    bodies = work.bodies
+    world = bodies.shape[0] - 1
+    for i in range(world):
+        body, iterate = bodies[i], own.bodies[i]
+        store3(body.x, add3(load3(iterate.xp), scale3(gamma, load3(iterate.v))))
+        q = add4(load4(iterate.qp), load4(iterate.w), gamma)
+        if not dot4(q, q) > 0.04:
+            return 0.0, False
+        store4(body.q, quaternion.normalize(q))
+        a = quaternion.multiply(inverse(q), load4(iterate.w))
+        store3(iterate.spin, (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
+    evaluate_pose(model, work)
+    evaluate_loads(model, work)
+    if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
+        for i in range(world):
+            put6(work.velocity[i], load3(own.bodies[i].v), load3(own.bodies[i].spin))
+        push_on_bodies(model, work, work.velocity, 1)
+    size = inertia_residual(stage)
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        y, C, _ = joint_at_knot(bodies, joint)
+        if not consistent(joint, at, C, FLIP):
+            return 0.0, False
+        for k in range(joint.locks):
+            at.r[k] = row_value(joint, at, k, y, C) / gamma
+            size = max(size, abs(at.r[k]))
+            if not isfinite(at.r[k]):
+                return 0.0, False
+        for k in range(joint.locks, joint.rows):
+            size = max(size, law_residual(stage, i, k))
+        for k in range(joint.rows):
+            subtract_impulse(bodies[joint.child].r, at.Gc[k], at.mu[k])
+            subtract_impulse(bodies[joint.parent].r, at.Gp[k], at.mu[k])
+    for i in range(model.couplings.shape[0]):
+        size = max(size, coupling_residual(stage, i))
+    for i in range(world):
+        r, fixed = bodies[i].r, model.bodies[i]
+        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
+        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
+        if not isfinite(linear + angular):
+            return 0.0, False
+        size = max(size, max(linear, angular))
+    return size, True
+
+
+@inline
+def inertia_residual(stage):
+    """F3 to F5 of all bodies without the joints' impulses. Returns the largest F5, in m/s."""
+    bodies, gamma, size = stage.work.bodies, stage.gamma, 0.0
+    world = bodies.shape[0] - 1
+    bodies[world].r[:] = 0.0
+    for i in range(world):
+        body, fixed, iterate = bodies[i], stage.model.bodies[i], stage.own.bodies[i]
+        w = load4(iterate.w)
+        q = add4(load4(iterate.qp), w, gamma)
+        back = inverse(q)
+        a = quaternion.multiply(back, w)
+        b = quaternion.multiply(back, add4(w, load4(iterate.wp), -1.0))
+        J = load9(fixed.inertia)
+        omega = load3(iterate.spin)
+        Jw = mat_vec(J, omega)
+        gyro = add3(cross3(omega, Jw), scale3(2.0 * a[0], Jw))
+        turned = mat_vec(J, (2.0 * b[1], 2.0 * b[2], 2.0 * b[3]))
+        r = body.r
+        for c in range(3):
+            r[c] = fixed.mass * (iterate.v[c] - iterate.vp[c]) - gamma * body.load[c]
+            r[3 + c] = turned[c] + gamma * (gyro[c] - body.load[3 + c])
+        iterate.unit = (dot4(q, q) - 1.0) / gamma
+        size = max(size, abs(iterate.unit) * fixed.length)
+    return size
+
+
+@inline
+def law_residual(stage, index, k):
+    """A compliant row, mu + (gamma d + a) rate - a rate_p - gamma servo. Returns its size in m/s where it is no mere damper."""
+    joint, at, own = stage.model.joints[index], stage.work.joints[index], stage.own
+    rate = flow(at.Gc[k], own.bodies[joint.child])
+    if joint.parent != own.bodies.shape[0]:
+        rate += flow(at.Gp[k], own.bodies[joint.parent])
+    direction = joint.row_direction[k]
+    at.r[k] = at.mu[k] + stage.gamma * joint.damping[direction] * rate
+    size, heavy = 0.0, stage.model.bodies[joint.child]
+    if joint.follows[direction]:
+        at.r[k] -= stage.gamma * servo_at(joint, at, direction, rate)[0]
+        size = abs(at.r[k]) / (heavy.mass * (1.0 if joint.free_kind[direction] == SLIDE else heavy.length))
+    if joint.armature[direction] > 0.0:
+        axle = own.axles[index]
+        axle.r[direction] = rate
+        at.r[k] += joint.armature[direction] * (rate - axle.rp[direction])
+        size = max(size, abs(at.r[k]) / joint.armature[direction] * heavy.length)
+    return size
+
+
+@inline
+def servo_at(joint, at, direction, rate):
+    """Force, K and D of the servo along a direction."""
+    error = at.target[direction] - at.coordinate[direction]
+    force, K, D, _ = servo(joint.servo_stiffness[direction], joint.servo_damping[direction], joint.servo_bound[direction], error, rate)
+    return force, K, D
+
+
+@kernel
+def coupling_residual(stage, index):
+    """A coupling at the iterate: open over gamma, or impulse less that of its law. Returns its size in m/s."""
+    model, work, gamma = stage.model, stage.work, stage.gamma
+    coupling, tie = model.couplings[index], work.couplings[index]
+    if coupling.law == CONSTRAINT:
+        tie.r = tie.value / gamma
+        size = abs(tie.r)
+    else:
+        tie.rate = coupling_rate(model, work, index, work.velocity)
+        tie.r = tie.mu - gamma * coupling_law(work, coupling, tie, tie.value, tie.rate)[0]
+        size = abs(tie.r) * coupling.soft
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        subtract_impulse(work.bodies[model.ends[e]].r, work.ends[e].G, tie.mu)
+    return size
+
+
+@inline
+def spin_derivative(A, e):
+    """d(omega)/d(e) for a direction e = (scalar, vector), with A = 1 - gamma a: omega' = 2 vec(e A), s' = scalar(e A)."""
+    product = quaternion.multiply(e, A)
+    return product[0], (2.0 * product[1], 2.0 * product[2], 2.0 * product[3])
+
+
+@inline
+def unit(k):
+    """Direction ``k`` of the quaternion unknown: the vector's components, then the scalar."""
+    return (1.0 if k == 3 else 0.0, 1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+
+
+@kernel
+def jacobian(stage):
+    """Write the blocks of the Newton matrix at the iterate; the compliance is the diagonal of the constraint rows."""
+    model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
+    blocks, edges, K = work.blocks, own.edges, own.K
+    world = work.bodies.shape[0] - 1
+    for i in range(world):
+        inertia_block(blocks[work.bodies[i].diagonal].M, model.bodies[i], own.bodies[i], gamma)
+    for i in range(edges.shape[0]):
+        for c in range(2):
+            if edges[i, c] >= 0:
+                blocks[edges[i, c]].M[:BODY, :BODY] = 0.0
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        if joint.rows == 0 and not joint.active:
+            continue
+        y, C, Rp = joint_at_knot(work.bodies, joint)
+        K[:] = 0.0
+        for k in range(joint.rows):
+            add_row(K, joint, at, k, at.mu[k], y, C, Rp)
+        K *= 1.0 / gamma
+        if joint.active:
+            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
+        # K so far is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
+        add_stiffness(work, joint, edges[i], K, gamma * gamma)
+        if joint.rows == 0:
+            continue
+        S = blocks[at.diagonal].M
+        for k in range(joint.rows):
+            for c in range(joint.rows):
+                S[k, c] = 0.0
+            S[k, k] = 1.0 if joint.row_kind[k] == COMPLIANT else stage.compliance * joint.soft[k]
+        if joint.parent != world:
+            write_rows(blocks[at.block_jp].M, blocks[at.block_pj].M, at.Gp, joint.rows)
+        write_rows(blocks[at.block_jc].M, blocks[at.block_cj].M, at.Gc, joint.rows)
+        for k in range(joint.locks, joint.rows):
+            law_row(stage, i, k, y, C, Rp)
+    for i in range(model.couplings.shape[0]):
+        coupling_blocks(stage, i)
+    for i in range(model.loads.shape[0]):
+        load_block(stage, i)
+
+
+@inline
+def inertia_block(M, fixed, iterate, gamma):
+    """F3 to F5 of a body by its own unknowns, loads and joints left out."""
+    M[:BODY, :BODY] = 0.0
+    w = load4(iterate.w)
+    q = add4(load4(iterate.qp), w, gamma)
+    back = inverse(q)
+    a = quaternion.multiply(back, w)
+    b = quaternion.multiply(back, add4(w, load4(iterate.wp), -1.0))
+    A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
+    B = (1.0 - gamma * b[0], -gamma * b[1], -gamma * b[2], -gamma * b[3])
+    J = load9(fixed.inertia)
+    omega = load3(iterate.spin)
+    Jw = mat_vec(J, omega)
+    for k in range(3):
+        M[k, k] = fixed.mass
+    for k in range(4):
+        e = unit(k)
+        db = quaternion.multiply(e, B)
+        ds, dw = spin_derivative(A, e)
+        Jdw = mat_vec(J, dw)
+        gyro = add3(cross3(dw, Jw), cross3(omega, Jdw))
+        turned = mat_vec(J, (2.0 * db[1], 2.0 * db[2], 2.0 * db[3]))
+        for c in range(3):
+            M[3 + c, 3 + k] = turned[c] + gamma * (gyro[c] + 2.0 * (ds * Jw[c] + a[0] * Jdw[c]))
+    M[6, 6] = 2.0 * dot4(q, q)
+
+
+@inline
+def write_rows(row, col, G, rows):
+    """A joint's rows by a body's unknowns (dv, e), and its impulses in the body's equations."""
+    for k in range(rows):
+        for c in range(3):
+            row[k, c] = G[k, c]
+            row[k, 3 + c] = 2.0 * G[k, 3 + c]
+            col[c, k] = -G[k, c]
+            col[3 + c, k] = -G[k, 3 + c]
+        row[k, 6] = 0.0
+        col[6, k] = 0.0
+
+
+@inline
+def add_stiffness(work, joint, edge, K, scale):
+    """Subtract ``scale`` K, by positions and rotations, from the equations of both bodies.
+
+    Where the graph has no edge between them, their coupling is left to the iteration.
+    """
+    blocks, bodies = work.blocks, work.bodies
+    for c in range(6):
+        factor_c = scale if c < 3 else 2.0 * scale
+        for r in range(6):
+            if joint.parent != bodies.shape[0] - 1:
+                blocks[bodies[joint.parent].diagonal].M[r, c] -= factor_c * K[r, c]
+            if edge[0] >= 0:
+                blocks[edge[0]].M[r, c] -= factor_c * K[r, 6 + c]
+                blocks[edge[1]].M[r, c] -= factor_c * K[6 + r, c]
+            blocks[bodies[joint.child].diagonal].M[r, c] -= factor_c * K[6 + r, 6 + c]
+
+
+@kernel
+def law_row(stage, index, k, y, C, Rp):
+    """``law_residual`` by the unknowns of both bodies: through the velocities, the turning of G, and the coordinate of a servo."""
+    joint, at, own, gamma = stage.model.joints[index], stage.work.joints[index], stage.own, stage.gamma
+    blocks, K, world = stage.work.blocks, own.K, own.bodies.shape[0]
+    direction = joint.row_direction[k]
+    weight, stretch = gamma * joint.damping[direction] + joint.armature[direction], 0.0
+    if joint.follows[direction]:
+        rate = flow(at.Gc[k], own.bodies[joint.child])
+        if joint.parent != world:
+            rate += flow(at.Gp[k], own.bodies[joint.parent])
+        _, stiffness, damping = servo_at(joint, at, direction, rate)
+        weight -= gamma * damping
+        stretch = -gamma * gamma * stiffness
+    K[:] = 0.0
+    add_row(K, joint, at, k, 1.0, y, C, Rp)
+    for end in range(2):
+        body = joint.parent if end == 0 else joint.child
+        if body == world:
+            continue
+        iterate = own.bodies[body]
+        row = blocks[at.block_jp].M if end == 0 else blocks[at.block_jc].M
+        w = load4(iterate.w)
+        back = inverse(add4(load4(iterate.qp), w, gamma))
+        a = quaternion.multiply(back, w)
+        A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
+        for c in range(3):
+            row[k, c] = weight * (at.Gp[k, c] if end == 0 else at.Gc[k, c])
+        for c in range(4):
+            _, dw = spin_derivative(A, unit(c))
+            total = 0.0
+            for d in range(3):
+                total += dw[d] * (at.Gp[k, 3 + d] if end == 0 else at.Gc[k, 3 + d])
+            row[k, 3 + c] = weight * total
+        for c in range(6):
+            turning = 0.0
+            for d in range(3):
+                if joint.parent != world:
+                    parent = own.bodies[joint.parent]
+                    turning += K[d, 6 * end + c] * parent.v[d] + K[3 + d, 6 * end + c] * parent.spin[d]
+                child = own.bodies[joint.child]
+                turning += K[6 + d, 6 * end + c] * child.v[d] + K[9 + d, 6 * end + c] * child.spin[d]
+            G = at.Gp[k, c] if end == 0 else at.Gc[k, c]
+            row[k, c] += (weight * gamma * turning + stretch * G) * (1.0 if c < 3 else 2.0)
+
+
+@inline
+def omega_derivative(iterate, gamma, g):
+    """Gradient by angular velocity -> gradient by the four of e, vector first."""
+    w = load4(iterate.w)
+    a = quaternion.multiply(inverse(add4(load4(iterate.qp), w, gamma)), w)
+    A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
+    return (
+        dot3(g, spin_derivative(A, unit(0))[1]), dot3(g, spin_derivative(A, unit(1))[1]),
+        dot3(g, spin_derivative(A, unit(2))[1]), dot3(g, spin_derivative(A, unit(3))[1]),
+    )
+
+
+@kernel
+def coupling_blocks(stage, index):
+    """Blocks of one coupling, and the change of a gear's forces with the pose; that of others is left to the iteration."""
+    model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
+    blocks, K = work.blocks, own.K
+    coupling, tie = model.couplings[index], work.couplings[index]
+    by_value, by_rate = 1.0, 0.0
+    blocks[tie.diagonal].M[0, 0] = stage.compliance * coupling.soft
+    if coupling.law != CONSTRAINT:
+        blocks[tie.diagonal].M[0, 0] = 1.0
+        _, stiffness, damping, _ = coupling_law(work, coupling, tie, tie.value, tie.rate)
+        by_value, by_rate = -gamma * gamma * stiffness, -gamma * damping
+    for e in range(coupling.first, coupling.first + coupling.ends):
+        end, G = work.ends[e], work.ends[e].G
+        row, col = blocks[end.there].M, blocks[end.back].M
+        turned = omega_derivative(own.bodies[model.ends[e]], gamma, load3(G[3:]))
+        for c in range(3):
+            row[0, c] = (by_value + by_rate) * G[c]
+            row[0, 3 + c] = 2.0 * by_value * G[3 + c] + by_rate * turned[c]
+        row[0, 6] = by_rate * turned[3]
+        for c in range(6):
+            col[c, 0] = -G[c]
+        col[6, 0] = 0.0
+    if coupling.kind != GEAR:
+        return
+    for side in range(2):
+        joint = model.joints[coupling.joint[side]]
+        y, C, Rp = joint_at_knot(work.bodies, joint)
+        K[:] = 0.0
+        add_direction(K, joint, coupling.direction[side], tie.mu * (1.0 if side == 0 else -coupling.ratio), y, C, Rp)
+        add_stiffness(work, joint, own.edges[coupling.joint[side]], K, gamma)
+
+
+@kernel
+def load_block(stage, index):
+    """The change of a load with the pose and the velocity of its body; of a user's, only that with the velocity of each of its bodies."""
+    model, work, load = stage.model, stage.work, stage.model.loads[index]
+    K, D = work.K, work.D
+    if load.kind == USER_LOAD:
+        K[:6, :6] = 0.0
+        for k in range(load.ends if load.moving else 0):
+            user_damping(model, work, load, k, D)
+            subtract_load(stage, model.ends[load.first + k], K, D)
+        return
+    body, u = work.bodies[load.body], work.velocity[load.body]
+    K[:6, :6] = 0.0
+    D[:6, :6] = 0.0
+    add_load_derivatives(K, D, load, load3(body.x), load9(body.R), load3(u), load3(u[3:]))
+    subtract_load(stage, load.body, K, D)
+
+
+@inline
+def subtract_load(stage, index, K, D):
+    """M -= gamma (K d(pose) + D d(velocity)) by the unknowns of a body."""
+    M, iterate, gamma = stage.work.blocks[stage.work.bodies[index].diagonal].M, stage.own.bodies[index], stage.gamma
+    for r in range(6):
+        turned = omega_derivative(iterate, gamma, (D[r, 3], D[r, 4], D[r, 5]))
+        for c in range(3):
+            M[r, c] -= gamma * (gamma * K[r, c] + D[r, c])
+            M[r, 3 + c] -= gamma * (2.0 * gamma * K[r, 3 + c] + turned[c])
+        M[r, 6] -= gamma * turned[3]
+
+
+@kernel
+def load_vector(stage, pull):
+    """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
+    model, work = stage.model, stage.work
+    for i in range(work.bodies.shape[0] - 1):
+        b = work.vector[work.bodies[i].node].v
+        for c in range(6):
+            b[c] = work.bodies[i].r[c]
+        b[6] = stage.own.bodies[i].unit
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        if joint.rows > 0:
+            b = work.vector[at.node].v
+            for k in range(joint.locks):
+                b[k] = at.r[k] + pull * joint.soft[k] * at.mu[k]
+            for k in range(joint.locks, joint.rows):
+                b[k] = at.r[k]
+    for i in range(model.couplings.shape[0]):
+        tie = work.couplings[i]
+        soft = model.couplings[i].soft if model.couplings[i].law == CONSTRAINT else 0.0
+        work.vector[tie.node].v[0] = tie.r + pull * soft * tie.mu
+
+
+@kernel
+def turn(stage):
+    """From e to dw = q e, in place."""
+    work = stage.work
+    for i in range(work.bodies.shape[0] - 1):
+        d, iterate = work.vector[work.bodies[i].node].v, stage.own.bodies[i]
+        q = add4(load4(iterate.qp), load4(iterate.w), stage.gamma)
+        dw = quaternion.multiply(q, (d[6], d[3], d[4], d[5]))
+        d[3], d[4], d[5], d[6] = dw
+
+
+@kernel
+def move(stage, step):
+    """Iterate minus ``step`` times the Newton direction, dw = q e with q of the iterate that the direction belongs to."""
+    model, work = stage.model, stage.work
+    for i in range(work.bodies.shape[0] - 1):
+        d, iterate = work.vector[work.bodies[i].node].v, stage.own.bodies[i]
+        for c in range(3):
+            iterate.v[c] -= step * d[c]
+        store4(iterate.w, add4(load4(iterate.w), (d[3], d[4], d[5], d[6]), -step))
+    for i in range(model.joints.shape[0]):
+        at = work.joints[i]
+        if model.joints[i].rows > 0:
+            d = work.vector[at.node].v
+            for k in range(model.joints[i].rows):
+                at.mu[k] -= step * d[k]
+    for i in range(model.couplings.shape[0]):
+        tie = work.couplings[i]
+        tie.mu -= step * work.vector[tie.node].v[0]
+
+
+@kernel
+def restart(stage):
+    """The guess is that of the last state already."""
+    return False
+
+
+@kernel
+def rounding_floor(stage):
+    """The residual that rounding alone can cause: nothing below it can be asked for."""
+    model, work, gamma = stage.model, stage.work, stage.gamma
+    size = 1.0 / gamma
+    for i in range(work.bodies.shape[0] - 1):
+        for c in range(3):
+            size = max(size, max(abs(stage.own.bodies[i].v[c]), abs(work.bodies[i].x[c]) / gamma))
+    for i in range(model.joints.shape[0]):
+        joint = model.joints[i]
+        child = model.bodies[joint.child]
+        for k in range(joint.rows):
+            size = max(size, abs(work.joints[i].mu[k]) / child.mass * (1.0 + 1.0 / child.length))
+    return 4e-15 * size

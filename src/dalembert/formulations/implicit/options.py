@@ -1,0 +1,93 @@
+"""Options of the implicit formulation: maximal coordinates with additive quaternions, BDF and DIRK methods (Quaternion)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dalembert.formulations.maximal.engine import MaximalEngine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implicit:
+    """Implicit integration with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2", "pareschi_russo", or the
+    baseline "semi_implicit" with the Baumgarte factor ``stabilization`` (0 to 1; eq. 49).
+
+    BDF2 starts with a step of the stiffly accurate SDIRK2. ``tolerance``: largest residual of a step in m/s;
+    ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up to
+    2**max_halvings steps before ``StepFailure``.
+    ``accuracy`` (m; stiffly accurate DIRK methods, as others leave rows open by more than a smaller step may move): every
+    step ``dt`` is covered by as many smaller ones as keep the estimated error of each below this; rotations count by the
+    size of the body.
+    ``solver``: "general", "kinematic" (for mechanisms whose drives leave no freedom, BDF methods only: poses first, forces
+    after; section 6.3), or "auto", which takes the kinematic one where it applies, and the general one for steps to poses in
+    which the drives hold the mechanism too loosely for that. ``drive_weight``: how much the forces of
+    motion drives weigh against those of joints when the kinematic solver shares out redundant ones.
+    """
+
+    dt: float
+    method: str = "bdf2"
+    tolerance: float = 1e-10
+    max_iterations: int = 40
+    max_halvings: int = 6
+    accuracy: float | None = None
+    stabilization: float = 0.2
+    solver: str = "auto"
+    drive_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("dt", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
+        if not 0.0 <= self.stabilization <= 1.0:
+            raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
+        if self.solver not in ("auto", "general", "kinematic"):
+            raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
+        if self.solver == "kinematic" and self.method not in MULTISTEP:
+            raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
+        if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
+            raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
+        methods = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+        if self.method not in methods:
+            raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
+            raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
+        if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
+            raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
+        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
+            if getattr(self, name) < least:
+                raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
+
+    def engine(self, mechanism: Mechanism) -> MaximalEngine:
+        """What runs a mechanism in this formulation."""
+        if mechanism.touches:
+            raise ModelError(
+                f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some: use Variational, "
+                "or leave them out, from a model file with load(..., contacts=False, limits=False)"
+            )
+        if self.method == "semi_implicit":
+            from dalembert.formulations.implicit.semi_implicit_engine import SemiImplicitEngine
+
+            return SemiImplicitEngine(mechanism, self)
+        driven = any("motion" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
+        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
+            from dalembert.formulations.implicit.kinematic_engine import KinematicEngine
+
+            engine = KinematicEngine(mechanism, self)
+            if engine.applies:
+                return engine
+            if self.solver == "kinematic":
+                raise ModelError(
+                    f"the kinematic solver needs drives that leave {mechanism.name!r} no freedom, and no gears or paths; "
+                    f"{engine.freedom} velocities are free. Use solver='general'."
+                )
+        from dalembert.formulations.implicit.engine import ImplicitEngine
+
+        return ImplicitEngine(mechanism, self)
