@@ -201,7 +201,7 @@ class Trajectory:
         """Length and tension of a path or cable by name."""
         self._index("path", self.paths, name)
         i = self.couplings.index(name)
-        return PathSeries(name, self._get("coupling")[:, i], self._get("coupling_rate")[:, i], -self._get("coupling_force")[:, i])
+        return PathSeries(name, self._get("coupling")[:, i], self._get("coupling_rate")[:, i], 0.0 - self._get("coupling_force")[:, i])
 
     def least_norm(
         self, weights: Mapping[str, ArrayLike] | None = None, *, drive_weight: float = 1.0, knots: ArrayLike | None = None,
