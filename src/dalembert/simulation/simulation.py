@@ -17,7 +17,16 @@ from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.controls import (
+    Input,
+    InputTables,
+    Target,
+    input_count,
+    one_knot,
+    read_control,
+    read_target,
+    target_rates,
+)
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
@@ -175,7 +184,8 @@ class Simulation:
         """Velocities and energy at the knot; reading changes nothing."""
         if self._knot is None:
             numbers = self._state.numbers
-            self._knot = self._engine.knot(numbers, one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers)))
+            inputs = one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers))
+            self._knot = self._engine.knot(numbers, inputs, target_rates(self._mechanism, self._targets if self._moved else {}, self.time))
         return self._knot
 
     def _here(self) -> Start:
