@@ -36,8 +36,12 @@ class Joint:
 
     slides: ClassVar[str] = ""
     turns: ClassVar[str] = ""
-    #: rows with a kernel of their own, on top of those of the two classes: "helix" or "distance"
+    #: a row with an equation of its own, on top of those of the two classes: its name in model/own_rows.py
     extra: ClassVar[str] = ""
+    #: metres that the joint advances along its axis per radian
+    lead: ClassVar[float] = 0.0
+    #: whether its coordinates place the child; a rod's do not
+    places: ClassVar[bool] = True
 
     stiffness: ArrayLike = field(default=0.0, kw_only=True)
     damping: ArrayLike = field(default=0.0, kw_only=True)
@@ -265,6 +269,10 @@ class Helical(_AlongAxis):
         super().__post_init__()
 
     @property
+    def lead(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.pitch / (2.0 * np.pi)
+
+    @property
     def directions(self) -> tuple[tuple[str, int], ...]:
         return (("turn", 0),)
 
@@ -363,6 +371,7 @@ class Distance(Joint):
     slides = "xyz"
     turns = "xyz"
     extra = "distance"
+    places = False
 
     length: float | None = None
 
@@ -382,6 +391,7 @@ class PointSpring(Joint):
 
     slides = "xyz"
     turns = "xyz"
+    places = False
 
     @property
     def directions(self) -> tuple[tuple[str, int], ...]:

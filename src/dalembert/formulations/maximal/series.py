@@ -12,9 +12,10 @@ from dalembert.forces.directions import servo_at, spring
 from dalembert.forces.loads import apply_inputs, clear_inputs, evaluate_loads, potential_energy
 from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
 from dalembert.kernels import allocating, inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.pose import aim_all, joint_at_knot, joint_rates, open_amounts, put6
 from dalembert.model.records import BALL, COMPLIANT, CONSTRAINT
-from dalembert.model.rows import direction_gradient, frame_rotation
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
 
 #: shares of the force along a free direction, in the order of their columns
