@@ -15,6 +15,7 @@ from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
+from dalembert.model.functions import raised, try_functions, watched
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
 from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
@@ -175,7 +176,9 @@ class Simulation:
         """Velocities and energy at the knot; reading changes nothing."""
         if self._knot is None:
             numbers = self._state.numbers
-            self._knot = self._engine.knot(numbers, one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers)))
+            with watched(self._mechanism):
+                knot = self._engine.knot(numbers, one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers)))
+            self._knot = knot
         return self._knot
 
     def _here(self) -> Start:
@@ -327,7 +330,7 @@ class Simulation:
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
             if not self._let_targets_agree(tables):
-                raise self._engine.failure(self.time, dt)
+                raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
@@ -369,7 +372,7 @@ class Simulation:
                 if solved < count:
                     if self._let_targets_agree(tables):
                         continue
-                    raise engine.failure(self.time, dt)
+                    raise self._failure(dt)
                 bar.update(done)
                 if watch is not None and size > 1:
                     watch.look(self)
@@ -388,6 +391,11 @@ class Simulation:
         if tables.agree is not None:
             readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
         return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+
+    def _failure(self, dt: float) -> Exception:
+        """Why the step from here cannot be made: what a user's function said, or the engine's own error."""
+        said = raised(self._mechanism) or try_functions(self._mechanism, *self._engine.pose(self._state.numbers))
+        return self._engine.failure(self.time, dt) if said is None else said
 
     def _let_targets_agree(self, tables: InputTables) -> bool:
         """After a failed step: from now on, move targets onto what the joints allow. False when that was done before."""
