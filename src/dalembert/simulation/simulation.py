@@ -5,6 +5,7 @@ import sys
 import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class Simulation:
         if not mechanism.bodies:
             raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
         for name, value in (("target_tolerance", target_tolerance), ("energy_bound", 0.0 if energy_bound is None else energy_bound)):
-            if isinstance(value, str) or not np.isscalar(value) or not value >= 0.0:
+            if not isinstance(value, Real) or not value >= 0.0:
                 raise ModelError(f"Simulation: {name} must not be negative, got {value!r}")
         self._target_tolerance, self._energy_bound = target_tolerance, energy_bound
         self._source = mechanism
@@ -342,7 +343,7 @@ class Simulation:
         what was computed. ``progress``: show a bar (by default on long runs in a terminal).
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
-            if isinstance(value, str) or not np.isscalar(value) or not (np.isfinite(value) and value > 0.0):
+            if not isinstance(value, Real) or not 0.0 < value < np.inf:
                 raise ModelError(f"run needs a positive {what}, got {value!r}")
         length = self._formulation.dt if dt is None else float(dt)
         return self._run(max(1, round(duration / length)), length, control, progress)
