@@ -40,7 +40,7 @@ class PointMass:
 
     targets = coordinates
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         kinetic = 0.5 * self.mass * float(numbers[3:] @ numbers[3:])
         energy = kinetic - self.mass * float(GRAVITY @ numbers[:3])
         return Knot(np.concatenate([numbers[3:], np.zeros(3)])[None], np.zeros((0, 6)), energy, kinetic)

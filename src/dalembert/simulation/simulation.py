@@ -19,7 +19,16 @@ from dalembert.mechanism.parameters import Parameter, list_parameters, with_para
 from dalembert.model.functions import raised, try_functions, watched
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.controls import (
+    Input,
+    InputTables,
+    Target,
+    input_count,
+    one_knot,
+    read_control,
+    read_target,
+    target_rates,
+)
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
@@ -177,8 +186,10 @@ class Simulation:
         """Velocities and energy at the knot; reading changes nothing."""
         if self._knot is None:
             numbers = self._state.numbers
+            inputs = one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers))
+            rates = target_rates(self._mechanism, self._targets if self._moved else {}, self.time)
             with watched(self._mechanism):
-                knot = self._engine.knot(numbers, one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers)))
+                knot = self._engine.knot(numbers, inputs, rates)
             self._knot = knot
         return self._knot
 

@@ -21,7 +21,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.solvers.newton import build_newton
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED
-from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
@@ -110,9 +110,13 @@ def begin(state, own):
 def try_stage(model, state, gamma, options, work, own):
     """A stage from its first guess, with one compliance after the other until it is solved."""
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for softness in COMPLIANCES:
+    for attempt in range(len(COMPLIANCES) + NUDGES):
+        softness = COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0]
         recall(model, work, state)
-        begin(state, own)
+        if attempt < len(COMPLIANCES):
+            begin(state, own)
+        else:
+            nudge_all(own, attempt)
         clear_impulses(model, work)
         outcome, spent, size = newton(
             Stage(model, work, own, gamma, softness * options.compliance), options.tolerance, options.max_iterations,
@@ -121,6 +125,18 @@ def try_stage(model, state, gamma, options, work, own):
         if outcome == SOLVED or options.compliance == 0.0:
             break
     return outcome, iterations, size
+
+
+@kernel
+def nudge_all(own, attempt):
+    """Turn the bodies' velocities a little aside, by parts of the fastest turn."""
+    fastest = 0.0
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            fastest = max(fastest, abs(own.bodies[i].w[c]))
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            own.bodies[i].w[c] += nudge(i, attempt) * fastest
 
 
 @kernel

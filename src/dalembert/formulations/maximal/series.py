@@ -111,7 +111,8 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
     and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
     (N,). Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
-    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions; NaN for a rate that is not known, which is
+    then the one just before the knot.
     """
     bodies, joints = work.bodies, work.joints
     velocity = motion.velocity
@@ -142,6 +143,11 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
         else:
             half = 0.5 * recording.step_before[knot]
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            for i in model.driven:
+                for k in range(model.joints[i].locks):
+                    if joints[i].r[k] != joints[i].r[k]:
+                        joints[i].r[k] = motion.rate[knot, i, model.joints[i].row_direction[k]]
             push_on_bodies(model, work, velocity[knot], 1)
             for i in range(bodies.shape[0] - 1):
                 for c in range(6):
