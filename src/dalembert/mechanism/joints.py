@@ -7,6 +7,7 @@ A new joint is one new class here. The free directions are, in order, the slides
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -95,7 +96,7 @@ class Joint:
     def _servos(self, count: int) -> tuple[Servo | None, ...]:
         """The servos as one, or None, per free direction."""
         given, what = self.servo, type(self).__name__
-        servos = (given,) * count if given is None or isinstance(given, Servo) else tuple(given)
+        servos = tuple(given) if isinstance(given, Iterable) else (given,) * count
         if len(servos) != count or not all(servo is None or isinstance(servo, Servo) for servo in servos):
             raise ModelError(f"{what}: servo needs a Servo, or {count} of them or None, one per free direction, got {given!r}")
         for servo, drive, (kind, _) in zip(servos, self.drive, self.directions):  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from dalembert.linalg.schedule import Schedule
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.model.compile_forces import Shared, compile_couplings, compile_loads
+from dalembert.model.functions import watched
 from dalembert.model.own_rows import OWN_ROWS, build
 from dalembert.model.pose import evaluate_pose
 from dalembert.model.records import (
@@ -49,7 +50,8 @@ def compile_model(mechanism: Mechanism) -> Model:
         bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), follows, active,
         np.array(shared.ends, dtype=np.int32), shared.point_records(), loads,
     )
-    _set_softness(model, mechanism)
+    with watched(mechanism):
+        _set_softness(model, mechanism)
     for array in model:
         array.flags.writeable = False
     return model

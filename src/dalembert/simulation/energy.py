@@ -38,8 +38,8 @@ class EnergyWatch:
             self.range = max(self.range, kinetic, abs(total - kinetic - (self.start - self.kinetic)))
 
     def report(self, name: str, dt: float, bound: float | None) -> None:
-        """Warn of a rise beyond the bound."""
-        if self.passive and bound is not None and self.rise > bound * self.range > 0.0 and self.rise > 1e-9 * abs(self.start):
+        """Warn of a rise beyond the bound; of what hardly moves, rounding and rest, nothing is said."""
+        if self.passive and bound is not None and self.rise > bound * self.range and self.rise > 1e-3 * scale:
             warnings.warn(
                 f"the energy of {name!r} rose by {self.rise:.3g} J, {self.rise / self.range:.0%} of the {self.range:.3g} J that move about in the run, "
                 f"though nothing puts any in: dt = {dt:g} s is too long for this motion. Use a smaller dt, or another energy_bound.",
