@@ -29,7 +29,7 @@ from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.placement import Placement
 from dalembert.model.redundancy import analyse_redundancy
-from dalembert.solvers.outcomes import SINGULAR, SOLVED
+from dalembert.solvers.outcomes import SINGULAR
 
 
 @dataclass

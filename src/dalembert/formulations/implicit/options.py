@@ -11,7 +11,7 @@ from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from dalembert.formulations.maximal.engine import MaximalEngine
+    from dalembert.formulations.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Implicit:
             if getattr(self, name) < least:
                 raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
 
-    def engine(self, mechanism: Mechanism) -> MaximalEngine:
+    def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
             raise ModelError(
