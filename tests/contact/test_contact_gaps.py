@@ -9,8 +9,7 @@ import dalembert as da
 from dalembert.contact.features import corners
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import find_features
-from dalembert.formulations.contact.engine import ContactEngine
-from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.formulations.variational.contact_engine import ContactEngine
 from dalembert.mechanism.shapes import Shape
 
 SHAPES = {
@@ -27,8 +26,11 @@ PAIRS = [(a, b) for i, a in enumerate(ANALYTIC) for b in ANALYTIC[i:]]
 
 
 def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
-    engine = da.Simulation(mechanism, formulation)._engine
+    """An engine whose work stands at the start."""
+    simulation = da.Simulation(mechanism, formulation)
+    engine = simulation._engine
     assert isinstance(engine, ContactEngine)
+    engine.overlaps(simulation.state.numbers)
     return engine
 
 
@@ -68,10 +70,9 @@ def test_gap_to_a_tilted_ground_is_that_of_the_lowest_point(name, seed):
     mechanism.ground(normal=normal, offset=-2.0)
     mechanism.body("body", SHAPES[name], position=rng.normal(size=3), orientation=rng.normal(size=4), collide=True)
     engine = contact_engine(mechanism, da.Variational(dt=0.01))
-    evaluate_knot(engine.step_records)
     contacts = engine.scene.contacts
     for contact in contacts:
-        at_knot(contact, engine.scene, engine.step_records.bodies)
+        at_knot(contact, engine.scene, engine.graph.work.bodies)
     body = mechanism.bodies[0]
     points = Rotation.from_quat(body.orientation, scalar_first=True).apply(surface(SHAPES[name])) + body.position
     lowest = (points @ normal).min() + 2.0
@@ -123,7 +124,6 @@ def pair_engine(a: str, b: str, seed: int):
     mechanism.body("a", SHAPES[a], position=far * direction, orientation=q[0], collide=True)
     mechanism.body("b", SHAPES[b], orientation=q[1], collide=True)
     engine = contact_engine(mechanism, da.Variational(dt=0.01))
-    engine.overlaps()
     return engine, mechanism
 
 
@@ -142,7 +142,7 @@ def test_gaps_of_pairs_are_never_above_the_distance_and_equal_it_where_features_
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_gap_gradients_of_pairs(a, b):
     engine, _ = pair_engine(a, b, 3)
-    bodies, contacts = engine.step_records.bodies, engine.scene.contacts
+    bodies, contacts = engine.graph.work.bodies, engine.scene.contacts
     find_features(bodies, contacts, engine.scene.shapes)
     bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]
     step = 1e-6
@@ -175,8 +175,7 @@ def test_gap_gradients_of_supports():
             mechanism.ground(normal=(0.1, 0.2, 1.0))
         mechanism.body("body", SHAPES[name], position=(0.3, 0.2, 1.0), orientation=rng.normal(size=4), collide=True)
         engine = contact_engine(mechanism, da.Variational(dt=0.01))
-        bodies = engine.step_records.bodies
-        evaluate_knot(engine.step_records)
+        bodies = engine.graph.work.bodies
         bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]
         x, R = bodies["xn"][0].copy(), bodies["Rn"][0].reshape(3, 3).copy()
         for contact in engine.scene.contacts:

@@ -8,7 +8,7 @@ import pytest
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.formulations.contact.engine import ContactEngine
+from dalembert.formulations.variational.contact_engine import ContactEngine
 from dalembert.zoo.quadruped import WALKING
 
 
@@ -45,12 +45,12 @@ def test_a_hundred_bodies_do_not_cost_five_thousand_pairs():
     mechanism.ground()
     for i in range(100):
         mechanism.body(f"ball {i}", da.Sphere(radius=0.1, mass=1.0), position=(0.3 * (i % 10), 0.3 * (i // 10), 0.2), collide=True)
-    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
+    simulation = da.Simulation(mechanism, da.Variational(dt=0.01))
+    engine = simulation._engine
     assert isinstance(engine, ContactEngine)
-    bodies = engine.records.bodies
     surfaces = [g.surface for g in engine.pairs.found]
     assert sum(engine.pairs.touching.law(a, b) is not None for a, b in combinations(surfaces, 2)) == 100 * 99 // 2
-    assert len(engine.pairs.near(bodies, engine.pairs.places(bodies, 0.01, 1.0))) < 200
+    assert len(engine.pairs.near(engine.view(simulation.state.numbers).bodies["place"])) < 200
 
 
 def test_a_step_that_does_not_converge_names_its_contact():

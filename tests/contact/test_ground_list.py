@@ -6,7 +6,7 @@ import pytest
 
 import dalembert as da
 from dalembert.contact import build
-from dalembert.formulations.contact.engine import ContactEngine
+from dalembert.formulations.variational.contact_engine import ContactEngine
 
 
 def falling_boxes() -> da.Mechanism:

@@ -5,23 +5,18 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.contact.cone import complementarity
+from dalembert.contact.events import prepare
 from dalembert.contact.limits import limit_products
-from dalembert.contact.node import complementarity
-from dalembert.formulations.contact.engine import ContactEngine
-from dalembert.formulations.contact.equations import contact_jacobian, contact_residual, directions, load_contacts
-from dalembert.formulations.contact.events import prepare
-from dalembert.formulations.contact.interior_point import move_all_by, open_all
+from dalembert.contact.nodes import Encounter
 from dalembert.formulations.maximal.knot import evaluate_knot
-from dalembert.formulations.variational.equations import first_guess, jacobian, load_vector
+from dalembert.formulations.variational.contact_engine import ContactEngine
+from dalembert.formulations.variational.contact_step import interior_point, nodes
+from dalembert.formulations.variational.equations import Interval, first_guess, jacobian, load_vector, residual
 from dalembert.linalg import clear, factor, solve
+from dalembert.solvers.interior_point import open_all
 
 DT, H, SPEED = 0.01, 0.009, 0.3
-
-
-def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
-    engine = da.Simulation(mechanism, formulation)._engine
-    assert isinstance(engine, ContactEngine)
-    return engine
 
 
 def scene_with_everything() -> da.Mechanism:
@@ -42,44 +37,49 @@ def scene_with_everything() -> da.Mechanism:
 @pytest.mark.parametrize("cone", ["exact", "linear"])
 @pytest.mark.parametrize("kappa", [0.01, -1e-12])
 def test_direction(cone, kappa):
-    engine = contact_engine(scene_with_everything(), da.Variational(dt=DT, cone=cone, cone_edges=6))
-    engine.overlaps()
-    records, scene, system = engine.step_records, engine.scene, engine.step_system
+    simulation = da.Simulation(scene_with_everything(), da.Variational(dt=DT, cone=cone, cone_edges=6))
+    engine = simulation._engine
+    assert isinstance(engine, ContactEngine)
+    engine.overlaps(simulation.state.numbers)
+    model, work, scene = engine.model, engine.graph.work, engine.scene
+    interval = Interval(model, work, DT, H, 0.0)
+    encounter = Encounter(interval, scene, DT)
     rng = np.random.default_rng(1)
-    evaluate_knot(records)
-    first_guess(records, 0)
-    records.bodies["v"][:-1] += rng.normal(size=(4, 3))
-    records.bodies["w"][:-1] += rng.normal(size=(4, 3))
-    records.joints["mu"] = 0.1 * rng.normal(size=records.joints["mu"].shape)
-    prepare(records, scene, DT, H, SPEED, engine.scratch)
+    evaluate_knot(model, work)
+    first_guess(model, work)
+    work.bodies["v"][:-1] += rng.normal(size=(4, 3))
+    work.bodies["w"][:-1] += rng.normal(size=(4, 3))
+    work.joints["mu"] = 0.1 * rng.normal(size=work.joints["mu"].shape)
+    residual(interval)
+    prepare(model, work, scene, DT, H, SPEED)
     scene.contacts["awake"] = scene.contacts["used"]
     scene.limits["awake"] = np.isfinite(scene.limits["end"])
-    scene.contacts["gamma1"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
-    scene.contacts["beta1"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
-    contact_residual(records, scene, DT, H, engine.scratch)
-    open_all(records, scene, DT, SPEED)
+    scene.contacts["gamma0"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
+    scene.contacts["beta0"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
+    interior_point.residual(encounter)
+    open_all(scene, DT, SPEED)
 
     def state() -> tuple[np.ndarray, np.ndarray]:
-        assert contact_residual(records, scene, DT, H, engine.scratch)[1]
+        assert interior_point.residual(encounter)[1]
         awake = scene.contacts[scene.contacts["awake"] != 0]
-        parts = [records.bodies["r"][:-1].ravel(), *(j["r"][: int(j["rows"])] for j in records.joints)]
+        parts = [work.bodies["r"][:-1].ravel(), *(at["r"][: int(joint["rows"])] for joint, at in zip(model.joints, work.joints))]
         parts.append(awake["gap"] / DT - awake["bound"] - awake["s"])
         values = [complementarity(c)[0] for c in awake] + [limit_products(l)[0] for l in scene.limits]
         return np.concatenate(parts).copy(), np.array(values)
 
-    residual, products = state()
-    clear(system.blocks, system.structure.schedule)
-    jacobian(records, system.blocks, DT, H, 0.0)
-    contact_jacobian(records, scene, system.blocks, DT)
-    assert factor(system.blocks, system.structure.schedule) == -1
-    load_vector(records, system.vector, 0.0)
-    load_contacts(scene, system.vector, DT, kappa, False, 0.0)
-    solve(system.blocks, system.structure.schedule, system.vector)
-    directions(records, scene, system.vector, DT, kappa, False, 1.0, 0.0)
+    before, products = state()
+    clear(work.blocks, work.schedule)
+    jacobian(interval)
+    nodes.jacobian(encounter)
+    assert factor(work.blocks, work.schedule) == -1
+    load_vector(interval, 0.0)
+    nodes.load(encounter, kappa, False, 0.0)
+    solve(work.blocks, work.schedule, work.vector)
+    nodes.directions(encounter, kappa, False, 1.0, 0.0)
     step = 1e-6
-    move_all_by(records, scene, system.vector, step, 0.0)
+    interior_point.move(encounter, step)
     new_residual, new_products = state()
-    np.testing.assert_allclose((new_residual - residual) / step, -residual, atol=2e-4 * np.abs(residual).max())
+    np.testing.assert_allclose((new_residual - before) / step, -before, atol=2e-4 * np.abs(before).max())
     if kappa > 0.0:
         counts = [2 if cone == "exact" else 8] * int((scene.contacts["awake"] != 0).sum())
         counts += [limit_products(l)[1] for l in scene.limits]

@@ -10,7 +10,7 @@ import pytest
 
 import dalembert as da
 from dalembert.formulations import implicit, variational
-from dalembert.formulations.contact import engine as contact
+from dalembert.formulations.variational import contact_engine as contact
 from dalembert.kernels.cache import can_wait
 from dalembert.kernels.compiler import signature_of
 

@@ -12,7 +12,8 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.environment import Ground, HeightField
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Surface, Touching
-from dalembert.model.records import Records
+from dalembert.model.assembly import direction_inertias
+from dalembert.model.placement import Placement
 
 #: contacts beyond which only near ones become part of a step: with fewer, looking for them would cost more than it saves
 CROWD = 128
@@ -52,9 +53,9 @@ class GroundList:
     its room.
     """
 
-    def __init__(self, mechanism: Mechanism, touching: Touching, records: Records, edges: int, labels: list[str]) -> None:
+    def __init__(self, mechanism: Mechanism, touching: Touching, edges: int, labels: list[str]) -> None:
         self.mechanism, self.edges, self.labels = mechanism, edges, labels
-        self.world, self.weights = len(records.bodies) - 1, contact_weights(mechanism)
+        self.world, self.weights = len(mechanism.bodies), contact_weights(mechanism)
         self._found: list[np.ndarray] = []
         self._parts: dict[int, int] = {}  # how many points each pair has so far
         around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
@@ -78,7 +79,6 @@ class GroundList:
         self.contacts = np.concatenate(self._found) if self._found else np.zeros(0, CONTACT)
         self.reach = np.where(self.contacts["support"] == ELLIPSOID_SUPPORT, self.contacts["semi"].max(axis=1, initial=0.0), self.contacts["radius"])
         self.crowded = len(self.contacts) > CROWD
-        self.listed = np.arange(len(self.contacts))
 
     def _add(self, features: np.ndarray, body: int, element: Ground | HeightField, friction: float, restitution: float) -> None:
         if isinstance(element, Ground):
@@ -101,39 +101,33 @@ class GroundList:
             np.maximum.at(size, self.contacts["a"], np.linalg.norm(self.contacts["point"], axis=1) + self.reach)
         return size
 
-    def near(self, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """Indices of the contacts that come near their ground while no body leaves its room; those with terrain always do."""
-        if not self.crowded:
-            return self.listed
+    def near(self, places: np.ndarray) -> np.ndarray:
+        """Indices of the contacts that come near their ground while no body leaves its room; those with terrain always do.
+
+        ``places`` (n, 8): poses and rooms (m).
+        """
         contacts, body = self.contacts, self.contacts["a"]
-        turns = Rotation.from_quat(bodies["q"][:-1], scalar_first=True).as_matrix()[body]
-        points = bodies["x"][body] + np.einsum("nij,nj->ni", turns, contacts["point"])
+        if not self.crowded:
+            return np.arange(len(contacts))
+        turns = Rotation.from_quat(places[:, 3:7], scalar_first=True).as_matrix()[body]
+        points = places[body, :3] + np.einsum("nij,nj->ni", turns, contacts["point"])
         height = np.einsum("ni,ni->n", points, contacts["normal"]) - contacts["offset"] - self.reach
         return np.flatnonzero((contacts["kind"] == FIELD) | (height <= AHEAD * places[body, 7] + MARGIN))
 
-    def build(self, chosen: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """Records of the chosen contacts, with the impulses that those listed before (``old``) had in the last step."""
-        for name in ("gamma1", "beta1"):
-            self.contacts[name] = 0.0
-            self.contacts[name][self.listed] = old[name][: len(self.listed)]
-        self.listed = chosen
-        return self.contacts[chosen]
 
-
-def build_limits(mechanism: Mechanism, records: Records) -> np.ndarray:
-    """Records of all joint directions with limits or dry friction, at the knot."""
-    from dalembert.formulations.maximal.assembly import direction_inertias
-
+def build_limits(placement: Placement) -> np.ndarray:
+    """Records of all joint directions with limits or dry friction, weighed at the placement's pose."""
+    mechanism = placement.mechanism
     bounded = [
         (element, i) for element in mechanism.joints for i, ends in enumerate(element.type.limits)
         if np.isfinite(ends).any() or element.type.friction[i] > 0.0  # type: ignore[index]
     ]
     limits = np.zeros(len(bounded), LIMIT)
     for limit, (element, i) in zip(limits, bounded):
-        kind, joint = element.type, records.joints[element.index]
+        kind, joint = element.type, placement.model.joints[element.index]
         limit["joint"], limit["direction"], limit["a"], limit["b"] = element.index, i, joint["parent"], joint["child"]
         limit["end"], limit["restitution"], limit["friction"] = kind.limits[i], kind.restitution, kind.friction[i]  # type: ignore[index]
     if bounded:
-        alone, joined = direction_inertias(mechanism, records, [(element.index, i) for element, i in bounded])
+        alone, joined = direction_inertias(placement, [(element.index, i) for element, i in bounded])
         limits["weight"] = np.maximum(alone, LEAST * joined)
     return limits

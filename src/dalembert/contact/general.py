@@ -72,9 +72,9 @@ class GeneralPairs:
             points.append(corner)
         return coal.Convex.convexHull(points, False, "Qt"), g.axes
 
-    def update(self, contacts: np.ndarray, bodies: np.ndarray) -> None:
+    def update(self, contacts: np.ndarray, pairs: np.ndarray, bodies: np.ndarray) -> None:
         """Write the features of all general pairs at the knot. Needs the bodies' rotations."""
-        for pair in self.pairs.shapes.pairs:
+        for pair in pairs:
             if pair["general"]:
                 self._update(contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])], int(pair["i"]), int(pair["j"]), bodies)
 

@@ -3,13 +3,13 @@
     (c - lower)/dt - bound = s >= 0,  gamma >= 0,  s gamma = kappa        and the same for the upper end, mirrored;
     |beta| <= h * friction,  beta against the rate eta of the direction   (a cone of two: Coulomb on one direction).
 
-Impulses are in units of ``weight``, the direction's own inertia, as for contacts (see ``node``).
+Impulses are in units of ``weight``, the direction's own inertia, as for contacts (see ``cone``).
 """
 from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.node import cone_step, kept_share, pair_step, wanted
+from dalembert.contact.cone import cone_step, kept_share, pair_step, wanted
 from dalembert.kernels import inline, kernel
 from dalembert.model.records import BALL
 from dalembert.model.rows import coordinates, direction_gradient
@@ -38,28 +38,23 @@ def coordinate_gradient(joint, i, y, C, R_parent, values):
 
 
 @inline
-def coordinate_at(joint, i, y, C, values):
+def coordinate_at(joint, at, i, y, C, values):
     """One coordinate at a relative pose, unwrapped against the knot's; ``values`` (6,) is scratch."""
     for k in range(6):
-        values[k] = joint.coordinate[k]
+        values[k] = at.coordinate[k]
     coordinates(joint, y, C, values)
     return values[i]
 
 
-@inline
-def has_end(limit, side):
-    return limit.awake[side] != 0
-
-
 @kernel
 def open_limit(l, speed):
-    """A start inside, from the impulses of the last step; ``speed`` in units of the direction's rate."""
+    """A start inside, near ``gamma0`` and ``beta0``; ``speed`` in units of the direction's rate."""
     m = l.weight
     for side in range(2):
         l.s[side] = max(l.s[side], speed)
-        l.gamma[side] = max(l.gamma1[side], m * speed)
+        l.gamma[side] = max(l.gamma0[side], m * speed)
     l.psi = sqrt(l.eta * l.eta + speed * speed)
-    l.beta = max(-0.8 * l.cap, min(0.8 * l.cap, l.beta1))
+    l.beta = max(-0.8 * l.cap, min(0.8 * l.cap, l.beta0))
 
 
 @inline

@@ -1,4 +1,4 @@
-"""Contacts and joint limits as record arrays: what the compiled kernels of a contact step read and write.
+"""Contacts and joint limits as record arrays: scratch of a step with contacts, made for a list of what is near.
 
 A contact says where a feature of body ``a`` may touch body ``b`` (the world is a body too). Every pair of shapes comes
 down to four kinds, all of which are evaluated again at the end of the step (DESIGN section 4):
@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.model.records import F, I, _fields
+from dalembert.model.records import F, I, fields
 
 PLANE, BALLS, LINE, EDGES, FIELD = range(5)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
 BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
+#: most unknowns of a body, in any formulation
+MOST = 7
 #: most edges of a linearised friction cone
 MAX_EDGES = 16
 #: a circle's support is rounded off at this tilt (rad), so that it has a gradient when it lies flat; it stays on the safe side
@@ -27,9 +29,9 @@ FLATNESS = 1e-6
 
 CONTACT = np.dtype([
     ("kind", I),
-    *_fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+    *fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
             used=0, awake=0, owner=0, part=0, edges=0, bounced=0),
-    *_fields(
+    *fields(
         F, friction=0, restitution=0, weight=0,
         # features: of a, in its frame; of b, in its frame
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0, reach=0,
@@ -37,25 +39,26 @@ CONTACT = np.dtype([
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # at the end of the step: gap, normal and its gradient by a and by b
         gap=0, n=3, Ha=6, Hb=6,
-        # angular parts of the Newton matrix' rows by a and by b: of the gap, of the sliding velocity
-        Ka=3, Kb=3, Ta=(2, 3), Tb=(2, 3),
+        # gradients by the unknowns of a and b: of the gap over dt, of the sliding velocity
+        Ka=MOST, Kb=MOST, Ta=(2, MOST), Tb=(2, MOST),
         # the iterate: slack of the gap (m/s), impulses, sliding velocity and its bound; the direction of the last solve
         bound=0, s=0, gamma=0, beta=2, eta=2, psi=0, ds=0, dgamma=0, dbeta=2, deta=2, dpsi=0,
         # linearised cone: impulse along each edge, and its direction
         edge=MAX_EDGES, dedge=MAX_EDGES,
-        # impulses of the last step, to start the next one from
-        gamma1=0, beta1=2,
+        # impulses to start the iteration from
+        gamma0=0, beta0=2,
     ),
 ])
 
 LIMIT = np.dtype(
-    _fields(I, joint=0, direction=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+    fields(I, joint=0, direction=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
             awake=2, bounced=2)
-    + _fields(
+    + fields(
         F, end=2, restitution=0, friction=0, weight=0,
-        # row of the direction at the knot and at the end, coordinate there
-        c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=3, Kb=3, Ta=3, Tb=3,
-        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, gamma1=2, beta1=0,
+        # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
+        c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
+        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0,
+        gamma0=2, beta0=0,
     )
 )
 
@@ -67,10 +70,10 @@ ENTRY = np.dtype(
 
 
 GEOMETRY = np.dtype(
-    _fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
-    + _fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
+    fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
+    + fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
 )
-PAIR = np.dtype(_fields(I, i=0, j=0, first=0, slots=0, general=0) + _fields(F, margin=0))
+PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, general=0) + fields(F, margin=0))
 
 
 class Shapes(NamedTuple):
@@ -87,18 +90,34 @@ class Shapes(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What a contact step takes besides the records: contacts, limits, terrain heights (grid) and its frame, shapes of pairs."""
+    """What may touch in a step: contacts, limits, terrain heights (grid) and its frame, shapes of pairs, scratch."""
 
     contacts: np.ndarray
     limits: np.ndarray
     heights: np.ndarray  # (nx, ny), m
     terrain: np.ndarray  # (x0, y0, dx, dy)
     shapes: Shapes
+    scratch: np.ndarray  # (6,)
+    counts: np.ndarray  # (n,) contacts of each body with the environment that are awake
 
 
 class Tape(NamedTuple):
-    """What a run with contacts records besides poses, per knot (first axis); forces are those of the step that follows."""
+    """What a run with contacts records besides poses, per knot (first axis).
+
+    Forces are means over the kick at the knot, which the step that follows determines. At the last knot they are what
+    lasts of the step before: all but impacts.
+    """
 
     wrench: np.ndarray  # (N, n, 6) on the bodies by contacts: force (world), torque (body)
-    push: np.ndarray  # (N, joints, 6) along joint directions by limits and dry friction
-    after: np.ndarray  # (N, n, 6) momenta just after the knot: world, body
+    friction: np.ndarray  # (N, joints, 6) along joint directions by dry friction
+    limit: np.ndarray  # (N, joints, 6) along joint directions by limits
+    after: np.ndarray  # (N, n, 6) momenta of the step that follows, less the half kick of what lasts: world, body
+    spin_after: np.ndarray  # (N, joints, 6) momenta of reflected inertias in the step that follows
+
+
+def new_tape(knots: int, bodies: int, joints: int) -> Tape:
+    """Room for a run."""
+    return Tape(
+        np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)),
+        np.zeros((knots, joints, 6)),
+    )

@@ -106,14 +106,14 @@ def overlapping(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 class PairList:
-    """The near pairs of a mechanism's shapes, valid while no body leaves its room."""
+    """The shapes of a mechanism, and which pairs of them are near while no body leaves its room."""
 
     def __init__(self, touching: Touching, weights: np.ndarray, edges: int) -> None:
         self.touching, self.weights, self.edges = touching, weights, edges
         self.found = [g for surface in touching.paired for g in geometries(surface)]
+        self._laws: dict[tuple[int, int], PairLaw | None] = {}
         self.world = len(weights)
         self.shapes = compile_shapes(self.found, self.world)
-        self.keys: list[tuple[int, int]] = []
         size = np.zeros(self.world)
         for g in self.found:
             if g.body >= 0:
@@ -121,30 +121,23 @@ class PairList:
         self.size = size
 
     def _law(self, i: int, j: int) -> PairLaw | None:
-        return self.touching.law(self.found[i].surface, self.found[j].surface)
+        if (i, j) not in self._laws:
+            self._laws[i, j] = self.touching.law(self.found[i].surface, self.found[j].surface)
+        return self._laws[i, j]
 
-    def places(self, bodies: np.ndarray, dt: float, stretch: float) -> np.ndarray:
-        """(n, 9): pose, room (m) and size (m) of every body; rooms are a part of its size, more for fast bodies."""
-        places = np.zeros((self.world, 9))
-        places[:, :3], places[:, 3:7] = bodies["x"][:-1], bodies["q"][:-1]
-        speed = np.linalg.norm(bodies["v1"][:-1], axis=1) + self.size * np.linalg.norm(bodies["w1"][:-1], axis=1)
-        start = np.linalg.norm(bodies["p"][:-1], axis=1) / bodies["mass"][:-1]
-        room = stretch * (0.1 * self.size + 8.0 * dt * np.maximum(speed, start))
-        places[:, 7], places[:, 8] = np.where(self.size > 0.0, room, 0.0), self.size
-        return places
-
-    def near(self, bodies: np.ndarray, places: np.ndarray) -> list[tuple[int, int]]:
-        """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap."""
-        turns = Rotation.from_quat(bodies["q"], scalar_first=True).as_matrix()
-        centres = np.array([bodies["x"][g.body] + turns[g.body] @ g.position for g in self.found]).reshape(-1, 3)
-        reach = self.shapes.geometries["outer"] + np.array([places[g.body, 7] if g.body >= 0 else 0.0 for g in self.found])
+    def near(self, places: np.ndarray) -> list[tuple[int, int]]:
+        """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap. ``places`` (n, 8): poses and rooms (m)."""
+        if not self.found:
+            return []
+        places = np.concatenate([places, [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]])  # the world comes last, as body -1
+        turns = Rotation.from_quat(places[:, 3:7], scalar_first=True).as_matrix()
+        body, position = np.array([g.body for g in self.found]), np.array([g.position for g in self.found])
+        centres = places[body, :3] + np.einsum("nij,nj->ni", turns[body], position)
+        reach = self.shapes.geometries["outer"] + places[body, 7]
         pairs = overlapping(centres - reach[:, None], centres + reach[:, None])
-        near = []
-        for i, j in pairs.tolist():
-            d = centres[i] - centres[j]
-            if d @ d <= (reach[i] + reach[j]) ** 2 and self._law(i, j) is not None:
-                near.append((i, j))
-        return near
+        d = centres[pairs[:, 0]] - centres[pairs[:, 1]]
+        pairs = pairs[np.einsum("ni,ni->n", d, d) <= (reach[pairs[:, 0]] + reach[pairs[:, 1]]) ** 2]
+        return sorted((i, j) for i, j in pairs.tolist() if self._law(i, j) is not None)
 
     def slots(self, key: tuple[int, int]) -> int:
         """How many contact points a pair may have."""
@@ -181,6 +174,4 @@ class PairList:
             pair["margin"] = 0.5 * min(reach) + 1e-3
             records.append(slots)
             first += len(slots)
-        self.keys = keys
-        self.shapes = self.shapes._replace(pairs=pairs)
-        return (np.concatenate(records) if records else _blank(0)), self.shapes
+        return (np.concatenate(records) if records else _blank(0)), self.shapes._replace(pairs=pairs)

@@ -86,6 +86,11 @@ def _rows(
     return rows
 
 
+def constraint_rows(placement: Placement) -> Rows:
+    """All constraint rows at the placement's pose; values are their prescribed rates."""
+    return _rows(placement, {}, {})
+
+
 def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndarray) -> np.ndarray:
     """Coordinates minus wishes, along the free directions; angles by the shorter way. NaN: nothing is wished."""
     kind = element.type
@@ -126,7 +131,7 @@ class _Saddle:
         return step
 
 
-def _mass_blocks(model: Model) -> np.ndarray:
+def mass_blocks(model: Model) -> np.ndarray:
     """(n, 6, 6) mass and inertia of each body."""
     bodies = model.bodies[:-1]
     blocks = np.zeros((len(bodies), 6, 6))
@@ -146,7 +151,7 @@ def _size_matrix(model: Model) -> Any:
 
 
 def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:
-    blocks = _mass_blocks(model)
+    blocks = mass_blocks(model)
     if factors is not None:  # (n, 2) of the linear and the angular part
         blocks[:, :3] *= factors[:, :1, None]
         blocks[:, 3:] *= factors[:, 1:, None]
@@ -160,13 +165,13 @@ def direction_inertias(placement: Placement, directions: list[tuple[int, int]]) 
     P = M^-1 - M^-1 G^T (G M^-1 G^T)^-1 G M^-1 and the rows G that hold.
     """
     model = placement.model
-    holding, wanted = _rows(placement, {}, {}), Rows(placement.sizes[0])
+    holding, wanted = constraint_rows(placement), Rows(placement.sizes[0])
     for index, i in directions:
         joint = model.joints[index]
         gradients = np.zeros((int(joint["free"]), 12))
         direction_rows(model, placement.work, index, gradients)
         wanted.add("", 0.0, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
-    G, g, blocks = holding.matrix(), wanted.matrix(), _mass_blocks(model)
+    G, g, blocks = holding.matrix(), wanted.matrix(), mass_blocks(model)
     mass, inverse = _block_diagonal(blocks), _block_diagonal(np.linalg.inv(blocks))
 
     def alone(rows: Any) -> np.ndarray:

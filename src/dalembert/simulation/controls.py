@@ -42,6 +42,7 @@ class InputTables:
         self.joint = np.zeros((steps if forced else 0, joints, 6))
         pulled = controlled and any(path.drive is not None for path in mechanism.paths)
         self.tension = np.zeros((steps if pulled else 0, coupling_count(mechanism)))
+        self.nothing = np.zeros(input_count(mechanism))
         #: functions of time by step, and by name: those of a whole run are in every step
         self.timed: dict[int, dict[str, Callable[[float], ArrayLike]]] = {}
         for step in range(steps if inputs else 0):
@@ -103,7 +104,9 @@ class InputTables:
 
     def _forces(self, first: int, count: int, fraction: float) -> tuple[np.ndarray, ...]:
         """Wrenches, joint forces and tensions of some steps, functions of time at a fraction of each."""
-        tables = tuple(table[first : first + count] for table in (self.wrench, self.joint, self.tension))
+        tables = self.wrench[first : first + count], self.joint[first : first + count], self.tension[first : first + count]
+        if not self.timed:
+            return tables
         wanted = [step for step in range(first, first + count) if step in self.timed]
         if wanted:
             tables = tuple(table.copy() for table in tables)
@@ -143,6 +146,8 @@ class InputTables:
 
     def at(self, step: int) -> np.ndarray:
         """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) at the end of a step, one after the other."""
+        if not (len(self.wrench) or len(self.joint) or len(self.tension)):
+            return self.nothing
         shapes = (len(self.mechanism.bodies), 6), (len(self.mechanism.joints), 6), (coupling_count(self.mechanism),)
         found = self._forces(step, 1, 1.0)
         return np.concatenate([(table[0] if len(table) else np.zeros(shape)).ravel() for table, shape in zip(found, shapes)])

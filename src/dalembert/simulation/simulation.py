@@ -312,7 +312,7 @@ class Simulation:
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
             if not self._let_targets_agree(tables):
                 raise self._engine.failure(self.time, dt)
-        self._state = replace(state, clock=state.after(1, dt), inputs=tables.at(0))
+        self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.

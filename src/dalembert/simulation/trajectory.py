@@ -217,11 +217,14 @@ class Trajectory:
         return read_log(self.time, self.touching, self._values["contact_log"])
 
     def energy_after(self) -> EnergySeries:
-        """Energies just after the knots (right limits), where contacts have acted: from the discrete Legendre momenta."""
+        """Energies just after the knots (right limits), where contacts have acted; those at the knots where nothing can touch."""
+        if "contact_log" not in self._values:
+            return self.energy()
         momentum = self._get("momentum_after")
         linear = 0.5 * np.einsum("nbi,b->n", momentum[..., :3] ** 2, 1.0 / self.mass)
         angular = 0.5 * np.einsum("nbi,bij,nbj->n", momentum[..., 3:], np.linalg.inv(self.inertia), momentum[..., 3:])
-        return EnergySeries(linear + angular, self._get("potential"))
+        rotors = 0.5 * np.einsum("jd,njd->n", self.armature, self._get("rate_after") ** 2) if self.armature is not None else 0.0
+        return EnergySeries(linear + angular + rotors, self._get("potential"))
 
     def energy(self) -> EnergySeries:
         """Kinetic and potential energy at the knots."""

@@ -129,19 +129,15 @@ class MaximalEngine:
     def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
         """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
         bodies, joints, couplings = self.sizes
-        placement = self.placement(numbers)
+        state, work = self.view(numbers), self.reading.work
+        work.joints["coordinate"], work.joints["target"] = state.joints["coordinate"], state.joints["target"]
         recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints, couplings)
         self.record(numbers, recording, 0)
         prescribed = np.zeros((2, 1, joints, 6))
-        motion_series(self.model, placement.work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
-        velocity, rate = motion.velocity[0, :-1].copy(), motion.rate[0]
+        motion_series(self.model, work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
+        velocity, rate = motion.velocity[0, :-1], motion.rate[0]
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
-        return Knot(velocity, rate, kinetic + self.potential_energy(numbers), kinetic)
-
-    def potential_energy(self, numbers: np.ndarray) -> float:
-        """Energy of gravity, springs and user potentials at the knot, in J."""
-        placement = self.placement(numbers)
-        return float(potential_energy(self.model, placement.work))
+        return Knot(velocity, rate, kinetic + float(potential_energy(self.model, work)), kinetic)
 
     # ---- running
 
@@ -161,11 +157,11 @@ class MaximalEngine:
         """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
         raise NotImplementedError
 
-    def mark(self) -> Any:
-        """Where the engine's log of the run stands, for ``go_back``: there is none here."""
+    def mark(self, recording: Any) -> Any:
+        """Where the log of the run stands, for ``go_back``: there is none here."""
         return None
 
-    def go_back(self, mark: Any) -> None:
+    def go_back(self, recording: Any, mark: Any) -> None:
         """Forget what was logged since ``mark``."""
 
     def step_error(self, dt: float) -> float:

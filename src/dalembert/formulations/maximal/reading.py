@@ -79,7 +79,7 @@ class Reader:
 
     def motion(self) -> Mapping[str, np.ndarray]:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
-        prescribed, recording = self._prescribed(), self.recording
+        prescribed, recording = self.prescribed(), self.recording
         motion = self._move(prescribed)
         if self.knots == 2 and self.exact:
             prescribed[1] = np.where(self.model.joints["driven"] != 0, np.diff(motion.rate, axis=0) / self.dt, 0.0)
@@ -118,8 +118,8 @@ class Reader:
         recording, placement = self.recording, Placement(self.mechanism, self.model, self.work)
         per_row = row_weights(placement, weights, drive_weight)
         short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
-        steps = np.minimum(knots, self.knots - 2)
-        wrench, joint, tension = (t[steps] if len(t) else t for t in (self.inputs.wrench, self.inputs.joint, self.inputs.tension))
+        given = (self.inputs.wrench, self.inputs.joint, self.inputs.tension)
+        wrench, joint, tension = (t[np.minimum(knots, len(t) - 1)] if len(t) else t for t in given)
         inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage, tension)
         for i in range(len(knots)):
             placement.put(short.position[i], short.orientation[i])
@@ -127,9 +127,9 @@ class Reader:
         motion = new_motion(len(knots), len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
         motion.rate[:] = rate[knots]
         force_series(self.model, self.work, short, inputs, motion)
-        return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self._prescribed()))
+        return dict(force=motion.force, torque=motion.torque, **self._shared(motion, knots, self.prescribed()))
 
-    def _prescribed(self) -> np.ndarray:
+    def prescribed(self) -> np.ndarray:
         """(2, N, joints, 6): rates and accelerations of the driven directions, by differences of their targets.
 
         Those of free rotations are an angular velocity and its rate in the parent's axes. Of second order with four knots or

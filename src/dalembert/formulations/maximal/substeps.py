@@ -100,13 +100,13 @@ class Cover:
         self.engine.view(self.numbers).clock[-1] = value
 
     def keep_state(self) -> tuple[np.ndarray, object]:
-        """The state and the engine's place in its log, for ``restore``."""
-        return self.numbers.copy(), self.engine.mark()
+        """The state and where the log of the run stands, for ``restore``."""
+        return self.numbers.copy(), self.engine.mark(self.recording)
 
     def restore(self, kept: tuple[np.ndarray, object]) -> None:
         """Go back to a state that was kept."""
         self.numbers[:] = kept[0]
-        self.engine.go_back(kept[1])
+        self.engine.go_back(self.recording, kept[1])
 
     def step(self, start: float, length: float) -> bool:
         """One step over a part of the interval (fractions of it); returns whether it has a solution."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.errors import StepFailure
+from dalembert.errors import AssemblyError, StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
@@ -16,6 +16,8 @@ from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, Va
 from dalembert.formulations.variational.step import newton, run_steps
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.assembly import settle_velocities
+from dalembert.model.mobility import blocking_elements
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, TOO_FAST
 
 
@@ -62,6 +64,20 @@ class VariationalEngine(MaximalEngine):
         self.outcome = (int(outcome), float(size))
         return int(done)
 
+    def _blocking(self, kick: float) -> list[str]:
+        """Elements that stop the motion which begins at the knot of the last try, after a kick (s)."""
+        work, fixed = self.graph.work, self.model.bodies[:-1]
+        bodies = work.bodies[:-1]
+        momentum = np.concatenate([bodies["p"], bodies["l"]], axis=1) + kick * bodies["load"]
+        angular = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        placement = self._place(bodies["x"], bodies["q"], work.joints["coordinate"])
+        wished = np.concatenate([momentum[:, :3] / fixed["mass"][:, None], angular], axis=1)
+        try:
+            velocity = settle_velocities(placement, wished, np.zeros((len(bodies), 2), bool), {})
+        except AssemblyError:
+            return []
+        return blocking_elements(placement, velocity)
+
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         outcome, size = self.outcome
@@ -72,6 +88,13 @@ class VariationalEngine(MaximalEngine):
             return StepFailure(
                 f"{where}: body {body!r} spins at {spin:.4g} rad/s, more than a substep of {dt / parts:.3g} s can follow. "
                 "Use a smaller dt or more max_halvings."
+            )
+        blocking = self._blocking(dt / parts)
+        if blocking:
+            names = ", ".join(repr(name) for name in blocking[:4]) + (", ..." if len(blocking) > 4 else "")
+            return StepFailure(
+                f"{where}: no rigid motion exists at this pose. {names} let bodies begin to move but not go on, as a chain does that is "
+                "pulled taut; the forces there are undetermined, and a smaller dt does not help. Give them some slack or a spring."
             )
         reason = {NOT_CONVERGED: "Newton did not converge", SINGULAR: "a pivot block is singular"}.get(outcome, "unknown")
         return StepFailure(f"{where}: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. Use a smaller dt, or check the model there.")

@@ -84,12 +84,26 @@ def first_guess(model, work):
 
 
 @inline
-def mean_velocity(body, fixed, dt):
-    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+def momentum_after(body, fixed, dt):
+    """Angular momentum (body frame) of the iterate just after the knot; needs ``s``."""
     w = load3(body.w)
     Jw = mat_vec(load9(fixed.inertia), w)
-    s = sqrt(4.0 / (dt * dt) - dot3(w, w))
-    after = scale3(0.5 * dt, add3(scale3(s, Jw), cross3(w, Jw)))
+    return scale3(0.5 * dt, add3(scale3(body.s, Jw), cross3(w, Jw)))
+
+
+@inline
+def body_size(body, fixed):
+    """A body's residual in m/s."""
+    r = body.r
+    linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
+    angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
+    return linear + angular if not isfinite(linear + angular) else max(linear, angular)
+
+
+@inline
+def mean_velocity(body, fixed, dt):
+    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+    after = momentum_after(body, fixed, dt)
     linear = scale3(0.5, add3(scale3(1.0 / fixed.mass, load3(body.p)), load3(body.v)))
     angular = scale3(0.5, mat_vec(load9(fixed.inertia_inverse), add3(load3(body.l), after)))
     return linear, angular
@@ -117,6 +131,28 @@ def restart(interval):
 @kernel
 def residual(interval):
     """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a body spins too fast)."""
+    size, fine = balance(interval)
+    if not fine:
+        return 0.0, False
+    own, fine = body_sizes(interval)
+    return max(size, own), fine
+
+
+@kernel
+def body_sizes(interval):
+    """Largest residual of any body in m/s, False when one is not finite."""
+    size = 0.0
+    for i in range(interval.work.bodies.shape[0] - 1):
+        own = body_size(interval.work.bodies[i], interval.model.bodies[i])
+        if not isfinite(own):
+            return 0.0, False
+        size = max(size, own)
+    return size, True
+
+
+@kernel
+def balance(interval):
+    """Write all equations at the iterate. Returns (size of those of rows and couplings in m/s, False as ``residual``)."""
     model, work, dt, h = interval.model, interval.work, interval.dt, interval.h
     bodies, joints, couplings = work.bodies, work.joints, work.couplings
     world = bodies.shape[0] - 1
@@ -188,14 +224,6 @@ def residual(interval):
         size = max(size, coupling_residual(model, work, i, dt))
     if model.loads.shape[0] > 0:
         subtract_loads(model, work, dt, h)
-    for i in range(world):
-        body, fixed = bodies[i], model.bodies[i]
-        r = body.r
-        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
-        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
-        if not isfinite(linear + angular):
-            return 0.0, False
-        size = max(size, max(linear, angular))
     return size, True
 
 

@@ -52,7 +52,7 @@ class Variational:
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
-            from dalembert.formulations.contact.engine import ContactEngine
+            from dalembert.formulations.variational.contact_engine import ContactEngine
 
             return ContactEngine(mechanism, self)
         from dalembert.formulations.variational.engine import VariationalEngine

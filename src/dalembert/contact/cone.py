@@ -90,10 +90,10 @@ def sliding_bound(contact):
 
 @kernel
 def open_contact(c, speed, gap_rate):
-    """A start inside all cones, from the impulses of the last step; ``speed`` (m/s) says how far inside at least."""
+    """A start inside all cones, near ``gamma0`` and ``beta0``; ``speed`` (m/s) says how far inside at least."""
     m = c.weight
     c.s = max(gap_rate, speed)
-    c.gamma = max(c.gamma1, m * speed)
+    c.gamma = max(c.gamma0, m * speed)
     slide = sqrt(c.eta[0] * c.eta[0] + c.eta[1] * c.eta[1])
     c.psi = sqrt(slide * slide + speed * speed)
     c.beta[0] = 0.0
@@ -104,10 +104,10 @@ def open_contact(c, speed, gap_rate):
         c.psi = slide + speed
     elif c.friction > 0.0:
         cap = c.friction * c.gamma
-        size = sqrt(c.beta1[0] * c.beta1[0] + c.beta1[1] * c.beta1[1])
+        size = sqrt(c.beta0[0] * c.beta0[0] + c.beta0[1] * c.beta0[1])
         share = 1.0 if size <= 0.8 * cap else 0.8 * cap / size
-        c.beta[0] = share * c.beta1[0]
-        c.beta[1] = share * c.beta1[1]
+        c.beta[0] = share * c.beta0[0]
+        c.beta[1] = share * c.beta0[1]
 
 
 @inline

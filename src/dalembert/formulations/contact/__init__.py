@@ -1,1 +1,0 @@
-"""Contacts, limits and dry friction in the variational formulation."""

@@ -1,0 +1,375 @@
+"""Kernels of variational runs with contacts, limits and dry friction: one step, what it leaves behind, and runs of steps."""
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.contact.events import bounce, guess_impulses, is_impact, limit_approach, prepare, strays, tunnels, wake
+from dalembert.contact.narrow import find_features
+from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
+from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
+from dalembert.formulations.variational.equations import (
+    Interval,
+    balance,
+    body_sizes,
+    extrapolate,
+    first_guess,
+    jacobian,
+    load_vector,
+    momentum_after,
+    momentum_derivative,
+    move,
+    restart,
+    rotate_gradient,
+    rounding_floor,
+    spin_after,
+    spins_too_fast,
+    subtract_impulse,
+    turn,
+)
+from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, recall
+from dalembert.formulations.variational.step import finish, history_of, record, write_forces
+from dalembert.kernels import inline, kernel
+from dalembert.model.pose import set_targets
+from dalembert.model.records import CONSTRAINT, SLIDE, F, fields
+from dalembert.solvers.interior_point import build_interior_point
+from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.spatial.tuples import load3, load9, mat_vec
+
+# Outcomes beyond those of a step without contacts.
+LOST, LOG_FULL = 10, 11
+#: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
+BLUNT = (1.0, 100.0, 1e4)
+#: how often a step is solved again with contacts that woke up or bounced
+ROUNDS = 12
+
+#: besides: pose at which the list of what is near was made and the room there (m); what contacts exert after the last step
+CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + fields(F, place=8, wrench=6))
+#: besides: what dry friction and limits exert along the directions after the last step
+CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + fields(F, friction=6, limit=6))
+
+
+class ContactOptions(NamedTuple):
+    """What a step with contacts takes besides model, state, inputs and scene. ``sizes`` (n,): radii of the bodies (m)."""
+
+    compliance: float
+    tolerance: float
+    max_iterations: int
+    resting: float
+    sizes: np.ndarray
+
+
+@inline
+def velocity(interval, i):
+    """Of the momenta just after the knot: by it friction takes out what Coulomb's law says."""
+    body, fixed = interval.work.bodies[i], interval.model.bodies[i]
+    return load3(body.v), mat_vec(load9(fixed.inertia_inverse), momentum_after(body, fixed, interval.dt))
+
+
+@inline
+def velocity_terms(interval, i):
+    """d(momentum after)/d(omega)."""
+    return momentum_derivative(interval.work.bodies[i], interval.model.bodies[i], interval.dt)
+
+
+@inline
+def rate_gradient(interval, i, D, row, out):
+    """Gradient of the rate along a row just after the knot."""
+    g = mat_vec(load9(interval.model.bodies[i].inertia_inverse), (row[3], row[4], row[5]))
+    for c in range(3):
+        out[c] = row[c]
+        out[3 + c] = g[0] * D[c] + g[1] * D[3 + c] + g[2] * D[6 + c]
+
+
+@inline
+def end_gradient(interval, i, row, out):
+    """Gradient of what changes by ``row`` with the pose at the end, over dt."""
+    body = interval.work.bodies[i]
+    turned = rotate_gradient((row[3], row[4], row[5]), load3(body.w), body.s, interval.dt)
+    for c in range(3):
+        out[c] = row[c]
+        out[3 + c] = turned[c]
+
+
+@inline
+def push(interval, i, row, impulse):
+    """An impulse along a row, off the body's residual."""
+    subtract_impulse(interval.work.bodies[i].r, row, impulse)
+
+
+@kernel
+def measure(interval):
+    """Size (m/s) of the bodies' residuals in their present place, and of dampers, which steps shortened by cones leave open."""
+    model, work = interval.model, interval.work
+    size, fine = body_sizes(interval)
+    for i in range(model.joints.shape[0]):
+        joint = model.joints[i]
+        for k in range(joint.locks, joint.rows):
+            heavy = model.bodies[joint.child]
+            arm = 1.0 if joint.free_kind[joint.row_direction[k]] == SLIDE else heavy.length
+            size = max(size, abs(work.joints[i].r[k]) / (heavy.mass * arm))
+    return size, fine
+
+
+nodes = build_nodes(
+    "nodes", __file__, unknowns=6, velocity=velocity, velocity_terms=velocity_terms, rate_gradient=rate_gradient, end_gradient=end_gradient,
+    push=push,
+)
+#: the equations of an interval with contacts (Variational eq. 29)
+interior_point = build_interior_point(
+    "interior_point", __file__, nodes=nodes, residual=balance, measure=measure, restart=restart, jacobian=jacobian, load_vector=load_vector,
+    turn=turn, move=move, floor=rounding_floor,
+)
+solve_encounter = interior_point.solve
+
+
+@kernel
+def contact_step(model, state, targets, dt, options, work, scene, after):
+    """One interval of length ``dt`` with contacts, to the ``targets`` at its end, with the inputs in the work.
+
+    Returns (outcome, iterations, residual); ``after``, which may be ``state`` itself, is written only if it is solved.
+    """
+    recall(model, work, state)
+    if strays(model, work, state.bodies, options.sizes, dt, False):
+        return LOST, 0, 0.0
+    evaluate_knot(model, work)
+    set_targets(model, work, targets)
+    find_features(work.bodies, scene.contacts, scene.shapes)
+    g = load3(model.gravity)
+    h = 0.5 * (state.clock[0] + dt)
+    history, order = history_of(state.clock, dt)
+    speed = max(h * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
+    compliance = options.compliance
+    first_guess(model, work)
+    balance(Interval(model, work, dt, h, compliance))
+    count = prepare(model, work, scene, dt, h, speed)
+    guess_impulses(work, scene, state.bodies, state.joints, h)
+    outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+    for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
+        if attempt >= len(BLUNT) and compliance == 0.0:
+            break
+        blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
+        softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
+        encounter = Encounter(Interval(model, work, dt, h, softness * compliance), scene, dt)
+        for _ in range(ROUNDS):
+            extrapolate(model, work, state, order if count == 0 else 0.0)
+            clear_impulses(model, work)
+            outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, blunt)
+            iterations += spent
+            if outcome != SOLVED:
+                break
+            woken = wake(work, scene)
+            if woken + bounce(model, work, scene, dt, options.resting) == 0:
+                break
+            count += woken
+            outcome = NOT_CONVERGED
+        if outcome == SOLVED or (count == 0 and compliance == 0.0):
+            break
+    if outcome == SOLVED:
+        if spins_too_fast(work, dt) or tunnels(work, scene):
+            return TOO_FAST, iterations, size
+        if strays(model, work, state.bodies, options.sizes, 0.0, True):
+            return LOST, iterations, size
+        finish(model, state, history, dt, work, after)
+        keep_places(state, after)
+        keep_forces(model, work, scene, after, 1.0 / h, options.resting)
+    return outcome, iterations, size
+
+
+@inline
+def keep_places(state, after):
+    """The list of what is near is still the same."""
+    for i in range(state.bodies.shape[0]):
+        for c in range(8):
+            after.bodies[i].place[c] = state.bodies[i].place[c]
+
+
+@inline
+def add_force(wrench, world, contact, kick):
+    """Add the mean force of a contact over the kick, to both bodies' wrenches."""
+    for k in range(3):
+        force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
+        for c in range(6):
+            if contact.a != world:
+                wrench[contact.a, c] += force * contact.Ga[k, c]
+            if contact.b != world:
+                wrench[contact.b, c] += force * contact.Gb[k, c]
+
+
+@inline
+def lasting_end(model, work, limit, resting):
+    """Impulse of a limit's ends without impacts."""
+    ends = 0.0
+    for side in range(2):
+        if limit.awake[side] != 0 and not limit_approach(model, work, limit, side) < -resting:
+            ends += limit.gamma[side] if side == 0 else -limit.gamma[side]
+    return ends
+
+
+@kernel
+def keep_forces(model, work, scene, after, kick, resting):
+    """Write what lasts of the forces of contacts, limits and dry friction, all but impacts, into the state after the step."""
+    world = model.bodies.shape[0] - 1
+    for i in range(world):
+        for c in range(6):
+            after.bodies[i].wrench[c] = 0.0
+    for i in range(model.joints.shape[0]):
+        for c in range(6):
+            after.joints[i].friction[c] = 0.0
+            after.joints[i].limit[c] = 0.0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and not is_impact(model, work, contact, resting):
+            for k in range(3):
+                force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
+                for c in range(6):
+                    if contact.a != world:
+                        after.bodies[contact.a].wrench[c] += force * contact.Ga[k, c]
+                    if contact.b != world:
+                        after.bodies[contact.b].wrench[c] += force * contact.Gb[k, c]
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        _, drag = limit_impulse(limit)
+        after.joints[limit.joint].friction[limit.direction] += kick * drag
+        after.joints[limit.joint].limit[limit.direction] += kick * lasting_end(model, work, limit, resting)
+
+
+@kernel
+def note_forces(model, scene, tape, knot, kick):
+    """Write the forces at the knot between the intervals: on bodies by contacts, along directions by friction and limits."""
+    world = model.bodies.shape[0] - 1
+    wrench, friction, ends = tape.wrench[knot], tape.friction[knot], tape.limit[knot]
+    wrench[:] = 0.0
+    friction[:] = 0.0
+    ends[:] = 0.0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            add_force(wrench, world, scene.contacts[i], kick)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        end, drag = limit_impulse(limit)
+        ends[limit.joint, limit.direction] += kick * end
+        friction[limit.joint, limit.direction] += kick * drag
+
+
+@inline
+def add_impulse(after, world, body, scale, G):
+    """Add ``scale`` times a row to a body's momenta; the world has none."""
+    if body != world:
+        for c in range(6):
+            after[body, c] += scale * G[c]
+
+
+@kernel
+def note_after(model, work, scene, tape, knot, dt, kick, resting):
+    """Write the momenta at the start of the interval after a knot, less the half kick of what lasts.
+
+    The impulse at the knot, P+ - P-, is that of all forces that last over the whole kick, S, and those of impacts and
+    joints, I, whose reactions mix what lasts with what answers an impact (see ``after_series``). The interval after has the
+    share c = dt/2 / h of S: what is left is P+ - c S = P+ - c (P+ - P- - I). A path's impulse is all of its half kick.
+    """
+    world = model.bodies.shape[0] - 1
+    after = tape.after[knot]
+    c = 0.5 * dt * kick
+    for i in range(world):
+        body, fixed = work.bodies[i], model.bodies[i]
+        l = momentum_after(body, fixed, dt)
+        for k in range(3):
+            after[i, k] = (1.0 - c) * fixed.mass * body.v[k] + c * body.p[k]
+            after[i, 3 + k] = (1.0 - c) * l[k] + c * body.l[k]
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        for k in range(joint.rows):
+            answer = c * at.mu[k]
+            if k >= joint.locks:
+                direction = joint.row_direction[k]
+                spin = spin_after(work.bodies, joint, at, direction, dt) if joint.armature[direction] > 0.0 else 0.0
+                tape.spin_after[knot, i, direction] = spin
+                answer = c * (at.spin[direction] - spin)
+            add_impulse(after, world, joint.parent, answer, at.Gp[k])
+            add_impulse(after, world, joint.child, answer, at.Gc[k])
+    for i in range(model.couplings.shape[0]):
+        coupling, mu = model.couplings[i], work.couplings[i].mu
+        answer = c * mu if coupling.law == CONSTRAINT else (c - 1.0) * mu
+        for e in range(coupling.first, coupling.first + coupling.ends):
+            add_impulse(after, world, model.ends[e], answer, work.ends[e].G)
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and is_impact(model, work, contact, resting):
+            for k in range(3):
+                blow = c * (contact.gamma if k == 0 else contact.beta[k - 1])
+                add_impulse(after, world, contact.a, blow, contact.Ga[k])
+                add_impulse(after, world, contact.b, blow, contact.Gb[k])
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting))
+        add_impulse(after, world, limit.a, blow, limit.Ga)
+        add_impulse(after, world, limit.b, blow, limit.Gb)
+
+
+@kernel
+def note_state(state, tape, knot):
+    """Until the next step says more, the forces at the knot it begins at are what lasts of the last step."""
+    for i in range(state.bodies.shape[0]):
+        for c in range(6):
+            tape.wrench[knot, i, c] = state.bodies[i].wrench[c]
+    for i in range(state.joints.shape[0]):
+        for c in range(6):
+            tape.friction[knot, i, c] = state.joints[i].friction[c]
+            tape.limit[knot, i, c] = state.joints[i].limit[c]
+
+
+@kernel
+def write_log(scene, log, used, knot, kick):
+    """Write the contacts of a step into the log; returns its new length."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0:
+            continue
+        entry = log[used]
+        used += 1
+        entry.knot = knot
+        entry.owner = contact.owner
+        entry.part = contact.part
+        entry.a = contact.a
+        entry.b = contact.b
+        entry.gap = contact.gap
+        entry.normal_force = kick * contact.gamma
+        for c in range(3):
+            entry.point[c] = contact.p0[c]
+            entry.normal[c] = contact.n0[c]
+            entry.friction_force[c] = kick * (contact.beta[0] * contact.Ga[1, c] + contact.beta[1] * contact.Ga[2, c])
+    return used
+
+
+@kernel
+def run_contact_steps(model, state, inputs, options, work, scene, recording, tape, log, used, start, first, count, dt):
+    """``count`` steps from knot ``first`` of the recording, with the inputs from step ``start`` on. ``used``: length of the log so far.
+
+    Returns (outcome, steps done, residual of the last try, length of the log).
+    """
+    size = 0.0
+    clear_inputs(model, work)
+    for index in range(count):
+        knot = first + index
+        before = state.clock[0]
+        if used + scene.contacts.shape[0] > log.shape[0]:
+            return LOG_FULL, index, size, used
+        apply_inputs(model, work, inputs, start + index)
+        outcome, iterations, size = contact_step(model, state, inputs.target[start + index + 1], dt, options, work, scene, state)
+        if outcome != SOLVED:
+            return outcome, index, size, used
+        kick = 2.0 / (before + dt)
+        used = write_log(scene, log, used, knot + 1, kick)
+        write_forces(model, work, before, dt, recording.row_force[knot], recording.coupling_force[knot])
+        note_forces(model, scene, tape, knot, kick)
+        note_after(model, work, scene, tape, knot, dt, kick, options.resting)
+        note_state(state, tape, knot + 1)
+        recording.substeps[knot + 1] = 1
+        recording.iterations[knot + 1] = iterations
+        record(model, state, recording, knot + 1)
+    return SOLVED, count, size, used

@@ -1,0 +1,241 @@
+"""The primal-dual interior point method (Variational, Appendix D), on any step problem with contacts.
+
+The problem is an ``Encounter``: a step problem as ``newton`` has it (with kernels of the same names), and its scene.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dalembert.contact.cone import complementarity, node_move, open_contact, products_after
+from dalembert.contact.limits import limit_move, limit_products, limit_products_after, open_limit
+from dalembert.contact.nodes import Nodes, limit_rate
+from dalembert.kernels import kernel, specialise
+from dalembert.linalg import clear, factor, solve
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
+
+#: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse
+#: over its weight. A node's pivot is then never below SOFT, which keeps rounding out of the impulses. One number for all
+#: contacts, since where impulses are not unique their shares would follow the ratios.
+AIM, SOFT = 1e-12, 3e-9
+#: a step is solved when every product is below this many times the aim
+SHARP = 5.0
+#: part of the way to the boundary of the cones that a step may go
+BOUNDARY = 0.99
+#: a predictor that gets no further than this is not corrected
+SHORT = 0.2
+#: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
+#: equal would move impulses that are not unique, by far more than is left to the boundary.
+LATE, LONG = 1e-6, 0.7
+#: gaps are known to this part of the bodies' distance from the origin
+ROUNDING = 4e-13
+#: shortest step of the line search
+SHORTEST = 1e-5
+
+
+class InteriorPoint(NamedTuple):
+    """``solve(encounter, tolerance, max_iterations, speed, blunt)`` -> (outcome, iterations, residual), and what it is made of.
+
+    ``residual(encounter)`` -> (size in m/s, False when the iterate is of no use); ``move(encounter, step)``: iterate plus
+    ``step`` times the direction.
+    """
+
+    solve: Any
+    residual: Any
+    move: Any
+
+
+@kernel
+def products(scene, blunt):
+    """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
+
+    ``blunt``: how many times less sharp than usual the aim is.
+    """
+    top = 0.0
+    total = 0.0
+    count = 0
+    worst = 0.0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            a, b, c = complementarity(scene.contacts[i])
+            top = max(top, scene.contacts[i].gamma / scene.contacts[i].weight)
+            total += a
+            count += b
+            worst = max(worst, c)
+    for i in range(scene.limits.shape[0]):
+        a, b, c = limit_products(scene.limits[i])
+        top = max(top, max(scene.limits[i].gamma[0], scene.limits[i].gamma[1]) / scene.limits[i].weight)
+        total += a
+        count += b
+        worst = max(worst, c)
+    return total / max(count, 1), worst, count, blunt * max(AIM, SOFT * top * top)
+
+
+@kernel
+def mean_after(scene, step, count):
+    """Mean product after a step along the direction."""
+    total = 0.0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            total += products_after(scene.contacts[i], step)
+    for i in range(scene.limits.shape[0]):
+        total += limit_products_after(scene.limits[i], step)
+    return total / count
+
+
+@kernel
+def open_all(scene, dt, speed):
+    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            speed = max(speed, contact.bound - contact.gap / dt)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] != 0:
+                speed = max(speed, -limit_rate(limit, side, dt, 0.0))
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            open_contact(contact, speed, contact.gap / dt - contact.bound)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            limit.s[side] = limit_rate(limit, side, dt, 0.0)
+        open_limit(limit, speed)
+
+
+@kernel
+def clear_nodes(scene):
+    """No impulses, so that the first residual says nothing of an earlier step."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        contact.gamma = 0.0
+        contact.beta[0] = 0.0
+        contact.beta[1] = 0.0
+        contact.psi = 0.0
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        limit.gamma[0] = 0.0
+        limit.gamma[1] = 0.0
+        limit.beta = 0.0
+        limit.psi = 0.0
+
+
+@kernel
+def move_nodes(scene, step):
+    """Slacks and impulses plus ``step`` times their directions."""
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            node_move(scene.contacts[i], step)
+    for i in range(scene.limits.shape[0]):
+        limit_move(scene.limits[i], step)
+
+
+def build_interior_point(
+    name: str, file: str, *, nodes: Nodes, residual: Callable, measure: Callable, restart: Callable, jacobian: Callable, load_vector: Callable,
+    turn: Callable, move: Callable, floor: Callable,
+) -> InteriorPoint:
+    """The kernels for a formulation's step problem, whose own kernels are those of ``build_newton``.
+
+    But for two: ``residual`` need not measure what impulses of contacts change, which is what ``measure(step)`` is for,
+    with the same returns.
+    """
+    node_residual, node_jacobian, load_nodes, directions = nodes
+
+    def whole_residual(encounter):
+        step = encounter.step
+        rows, fine = residual(step)
+        if not fine:
+            return 0.0, False
+        missed, fine = node_residual(encounter)
+        if not fine:
+            return 0.0, False
+        own, fine = measure(step)
+        return max(rows, missed, own), fine
+
+    whole_residual = specialise(whole_residual, f"{name}_residual", file)
+
+    def whole_move(encounter, step):
+        # the solver's vector holds minus the bodies' direction, the nodes their own
+        move(encounter.step, step)
+        move_nodes(encounter.scene, step)
+
+    whole_move = specialise(whole_move, f"{name}_move", file)
+
+    def interior_point(encounter, tolerance, max_iterations, speed, blunt):
+        step, scene, dt = encounter.step, encounter.scene, encounter.dt
+        work, compliance = step.work, step.compliance
+        blocks, schedule, vector, bodies = work.blocks, work.schedule, work.vector, work.bodies
+        clear_nodes(scene)
+        size, fine = whole_residual(encounter)
+        if not fine:
+            if not restart(step):
+                return NOT_CONVERGED, 0, size
+            size, fine = whole_residual(encounter)
+            if not fine:
+                return NOT_CONVERGED, 0, size
+        open_all(scene, dt, speed)
+        size, fine = whole_residual(encounter)
+        reach = 1.0
+        for i in range(bodies.shape[0] - 1):
+            for c in range(3):
+                reach = max(reach, abs(bodies[i].x[c]))
+        tolerance = max(tolerance, ROUNDING * reach / dt)
+        noise = 0.02 * tolerance
+        iterations = 0
+        while True:
+            mean, worst, count, goal = products(scene, blunt)
+            # at least one iteration, as in ``newton``
+            if size <= tolerance and worst <= SHARP * goal and iterations > 0:
+                return SOLVED, iterations, size
+            if iterations == max_iterations:
+                return NOT_CONVERGED, iterations, size
+            iterations += 1
+            clear(blocks, schedule)
+            jacobian(step)
+            node_jacobian(encounter)
+            if factor(blocks, schedule) >= 0:
+                return SINGULAR, iterations, size
+            pull = compliance if iterations == 2 else 0.0
+            late = count > 0 and max(mean, size) < LATE
+            kappa = -goal if late else 0.0
+            load_vector(step, pull)
+            load_nodes(encounter, kappa, False, noise)
+            solve(blocks, schedule, vector)
+            far = 1.0
+            if count > 0:
+                far = directions(encounter, kappa, False, BOUNDARY, noise)
+                if not late or far < LONG:
+                    ratio = max(mean_after(scene, far, count), 0.0) / mean
+                    kappa = max(ratio * ratio * ratio * mean, goal)
+                    # After a short step the second-order terms say nothing: centre first.
+                    second = far > SHORT
+                    if far <= SHORT:
+                        kappa = max(kappa, 0.5 * mean)
+                    load_vector(step, pull)
+                    load_nodes(encounter, kappa, second, noise)
+                    solve(blocks, schedule, vector)
+                    far = directions(encounter, kappa, second, BOUNDARY, noise)
+            turn(step)
+            done = 0.0
+            new = size
+            while True:
+                whole_move(encounter, far - done)
+                done = far
+                new, fine = whole_residual(encounter)
+                if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * speed):
+                    break
+                far *= 0.5
+                if far < SHORTEST:
+                    break
+            if far < SHORTEST:
+                whole_move(encounter, -done)
+                whole_residual(encounter)
+                if size < max(floor(step), tolerance) and worst <= SHARP * goal:
+                    return SOLVED, iterations, size
+                return NOT_CONVERGED, iterations, size
+            size = new
+
+    return InteriorPoint(specialise(interior_point, name, file), whole_residual, whole_move)
