@@ -74,7 +74,7 @@ def whole(simulation: da.Simulation) -> Whole:
     x, turn = simulation.position, Rotation.from_quat(simulation.orientation, scalar_first=True).as_matrix()
     center = mass @ x / mass.sum()
     inertia = composite(mass, x - center, turn, np.array([b.inertia for b in mechanism.bodies]))
-    return Whole(mass.sum(), center, inertia, simulation.energy() - simulation._engine.potential_energy())
+    return Whole(mass.sum(), center, inertia, simulation.energies()[1])
 
 
 def composite(mass: np.ndarray, offset: np.ndarray, turn: np.ndarray, inertia: np.ndarray) -> np.ndarray:

@@ -100,6 +100,17 @@ def test_what_urdf_cannot_hold(mechanism, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_forces_and_servos_are_said_to_be_lost(tmp_path):
+    mechanism = sprung()
+    mechanism.body("tip", da.Sphere(radius=0.1, mass=1.0), position=(0, 0, 1))
+    mechanism.joint("motor", da.Revolute(axis="y", servo=da.Servo(stiffness=1.0)), "rod", "tip", at=(0, 0, 1))
+    mechanism.cable("rope", [("world", (1, 0, 0)), ("rod", (0, 0, 0))], stiffness=1.0)
+    mechanism.drag("air", "rod", linear=1.0)
+    mechanism.potential("field", "rod", lambda x, q: 0.0)
+    lost = save_urdf(mechanism, tmp_path / "model.urdf", lossy=True)
+    assert lost == ["cable 'rope' through 2 points", "drag 'air' on 'rod'", "force law 'field' on rod", "stiffness of joint 'hinge'", "servo of joint 'motor'"]
+
+
 def test_two_roots(tmp_path):
     mechanism = da.Mechanism("two")
     for name in "ab":

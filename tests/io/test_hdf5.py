@@ -45,6 +45,17 @@ def test_everything_can_be_read_after_loading(short_run, saved):
     assert (loaded.substeps[1:] >= 1).all()
 
 
+def test_a_model_that_no_longer_reads_does_not_cost_the_run(short_run, saved):
+    with h5py.File(saved, "r+") as file:
+        text = file["model"][()].tobytes().replace(b'"gravity"', b'"loads": [], "gravity"')  # type: ignore[union-attr,index]
+        del file["model"]
+        file["model"] = np.frombuffer(text, dtype=np.uint8)
+    with pytest.warns(RuntimeWarning, match="without the mechanism that ran: .*'wrenches'"):
+        loaded = da.Trajectory.load(saved)
+    assert loaded.model is None
+    np.testing.assert_array_equal(loaded.position, short_run.position)
+
+
 def test_a_run_without_joints_can_be_saved(tmp_path):
     mechanism = da.Mechanism("fällt 落下")
     mechanism.body("Kugel", da.Sphere(radius=0.1, mass=1.0))

@@ -123,9 +123,13 @@ def test_mjcf_elements(leg):
     rack = mechanism["rack"]
     assert (rack.first.name, rack.second.name, rack.ratio, rack.offset) == ("slide", "hip", 0.5, 0.1)
     assert isinstance(mechanism["weld"].type, da.Fixed)
-    assert mechanism["band"].type.stiffness == (20.0,)
+    band = mechanism["band"]
+    assert ([b.name for b in band.bodies], band.stiffness, band.damping, band.rest, band.pulls) == (["thigh", "shank"], 20.0, 1.0, 0.1, False)
     assert isinstance(mechanism["socket"].type, da.Spherical)
-    assert mechanism.actuators["p"].bias == (0.0, -40.0, -2.0)
+    assert (mechanism.actuators["p"].bias, mechanism.actuators["p"].servo) == ((0.0, -40.0, -2.0), True)
+    assert (knee.servo, knee.drive) == ((da.Servo(stiffness=40.0, damping=2.0, target=-0.3),), (None,))
+    limp = da.load(leg, actuators=False)
+    assert (limp.actuators, limp["knee"].type.servo, limp["hip"].type.drive) == ({}, (None,), (None,))
     told = "\n".join(mechanism.report)
     for words in ("'equality 1' is not simulated", "actuator 'u' is not simulated"):
         assert words in told
@@ -153,9 +157,10 @@ def test_actuators_act_as_mujocos(leg):
     mechanism.start("knee", 0.2, rate=0.7)
     simulation = da.Simulation(mechanism, da.Variational(dt=0.01))
     forces = actuate(mechanism, simulation, {"m": 2.0, "p": 0.1, "v": 0.4})
-    for name in ("hip", "knee", "slide"):
+    for name in ("hip", "slide"):
         expected = float(data.qfrc_actuator[model.joint(name).dofadr[0]])
         assert forces[name] == pytest.approx(expected, abs=1e-9)
+    assert forces["knee"] == pytest.approx(0.1 - 0.3)  # a servo takes a target, which counts from the reference pose
     with pytest.raises(da.ControlError, match="no actuator 'x'"):
         actuate(mechanism, simulation, {"x": 1.0})
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def everything() -> da.Mechanism:
-    """Every joint of the table with laws on its directions, gears, loads, springs, visuals, all that touches, and a start."""
+    """Every joint of the table with laws on its directions, gears, forces, springs, visuals, all that touches, and a start."""
     mechanism = da.Mechanism("everything", gravity=(0.1, 0.2, -9.8))
     for i, kind in enumerate(da.JOINTS):
         body = mechanism.body(f"body {i}", da.Box(size=(0.1, 0.2, 0.3 + 0.01 * i), density=700.0), position=(i / 3, 0.1, 0.2), orientation=(1, 0.1 * i, 0.2, 0.3))
@@ -40,6 +40,15 @@ def everything() -> da.Mechanism:
     mechanism.spring("tie", "body 1", "composite", at=((0.3, 0, 0), (0, 0, 1)), stiffness=10.0, damping=0.5)
     mechanism.gear("gear", "joint 1", "joint 2", ratio=0.5, offset=0.01)
     mechanism.wrench("composite", force=(1, 2, 3), torque=(0.1, 0, 0))
+    mechanism.joint("axle", da.Cylindrical(axis=(0, 1, 3), servo=(None, da.Servo(stiffness=9.1, damping=0.3, target=0.2))), "body 4", "body 5", at=(1, 0, 0))
+    mechanism.joint("slider", da.Prismatic(servo=da.Servo(stiffness=1 / 3, bound=7.0)), "body 5", "body 6", at=(1, 0, 0.1))
+    points = [("body 1", (0.3, 0.01, 1 / 3)), ("world", (0.1, 0.2, 0.3)), ("composite", (0, 0, 1)), ("body 1", (0.4, 0, 0))]
+    mechanism.path("line", points, stiffness=3.0, damping=1 / 7, length=1.1, drive="force")
+    mechanism.cable("rope", points[:2], stiffness=1e3)
+    mechanism.force("wind", "body 2", (1.0, 0.1, 1 / 3), at=(0.7, 0.2, 0.1))
+    mechanism.force("thrust", "body 3", (0, 0, 1.0), follows=True)
+    mechanism.drag("air", "composite", linear=0.3, angular=0.01)
+    mechanism.penalty("mat", "body 4", point=(0, 0.1, 0.2), normal=(0.1, 0.2, 1.0), offset=-2.0, stiffness=1e3, damping=3.0, friction=0.5, tangential=10.0)
     mechanism.visual("composite", da.Mesh(np.eye(3), np.array([[0, 1, 2]])), position=(0.1, 0, 0), colour=(1, 0, 0, 0.5))
     mechanism.visual("world", da.Cylinder(radius=0.1, length=3.0, mass=1.0))
     mechanism.body("crate", da.Box(size=(0.1, 0.1, 0.1), mass=1.0), position=(9, 0, 1), collide=True)
@@ -83,12 +92,14 @@ def same(a, b) -> None:
 
 def same_mechanism(a: da.Mechanism, b: da.Mechanism) -> None:
     for field in fields(a):
-        if field.name not in ("world", "potentials"):
+        if field.name != "world":
             same(getattr(a, field.name), getattr(b, field.name))
     for x, y in zip(a.joints, b.joints):
         assert (x.parent.name, x.child.name) == (y.parent.name, y.child.name)
         same(x.type.basis, y.type.basis)
-    for name in ("colliders", "contact_points"):
+    for x, y in zip(a.paths, b.paths):
+        assert [body.name for body in x.bodies] == [body.name for body in y.bodies]
+    for name in ("colliders", "contact_points", "point_forces", "drags", "penalties"):
         assert [e.body.name for e in getattr(a, name)] == [e.body.name for e in getattr(b, name)]
     assert native.to_data(a) == native.to_data(b)
 
@@ -115,6 +126,23 @@ def test_everything_comes_back(ending, tmp_path):
     made = everything()
     made.save(tmp_path / f"model{ending}")
     same_mechanism(made, da.load(tmp_path / f"model{ending}"))
+
+
+@pytest.mark.parametrize("ending", [".toml", ".json"])
+def test_forces_push_as_before(ending, tmp_path):
+    made = zoo.pendulum(3)
+    first, _, last = made.bodies
+    made.body("cart", da.Box(size=(0.1, 0.1, 0.1), mass=1.0), position=(0, 1, 0))
+    made.joint("motor", da.Prismatic(axis="y", servo=da.Servo(stiffness=50.0, damping=3.0, target=0.1, bound=9.0)), "world", "cart", at=(0, 1, 0))
+    made.path("spring", [("world", (0, 1, 0)), (first, first.position), (last, last.position)], stiffness=20.0, damping=0.3, length=0.5)
+    made.cable("rope", [("cart", (0, 1, 0)), (last, last.position)], stiffness=30.0, length=0.7)
+    made.force("wind", last, (0, 1.0, 0.2), at=last.position + np.array([0, 0, 0.1]))
+    made.drag("air", first, linear=0.3, angular=0.01)
+    made.penalty("mat", last, normal=(0, 0.1, 1.0), offset=last.position[2] + 0.01, stiffness=100.0, damping=1.0, friction=0.5, tangential=2.0)
+    made.save(tmp_path / f"model{ending}")
+    runs = [da.Simulation(m, da.Variational(dt=0.01)).run(0.2) for m in (made, da.load(tmp_path / f"model{ending}"))]
+    np.testing.assert_array_equal(runs[0].position, runs[1].position)
+    assert np.abs(runs[0].body("cart").velocity).max() > 0.1
 
 
 def test_contacts_and_limits_can_be_left_out(tmp_path):
@@ -192,6 +220,16 @@ def broken(**changes):
     (broken(terrains=[{"name": "t", "friction": 1.0, "heights": [[0.0]], "origin": [0, 0], "spacing": [1, 1]}]), "grid"),
     (broken(pairs=[{"between": ["link 1"]}]), "between two"),
     (broken(bodies__0__collide=True, bodies__0__shape=None), "no shape to collide"),
+    (broken(loads=[{"body": "link 1"}]), "'loads', which is now called 'wrenches'"),
+    (broken(wrenches=[{"body": "nobody"}]), "no element named 'nobody'"),
+    (broken(joints__0__parameters={"servo": [3.0]}), "a servo of joint '.*' has stiffness and may have"),
+    (broken(joints__0__parameters={"servo": {"stiffness": -1.0}}), "joint '.*': Servo: stiffness must not be negative"),
+    (broken(joints__0__parameters={"servo": {"stiffness": 1.0, "bound": 0.0}}), "joint '.*': Servo: bound must be positive"),
+    (broken(paths=[{"name": "p", "rest": 1.0, "points": [{"body": "link 1", "point": [0, 0, 0]}]}]), "path 'p' needs two points or more, got 1"),
+    (broken(paths=[{"name": "p", "rest": -1.0, "points": [{"body": "link 1", "point": [0, 0, 0]}, {"body": "world", "point": [9, 0, 0]}]}]), "length of path 'p' must not be"),
+    (broken(forces=[{"name": "f", "body": "world", "force": [0, 0, 1]}]), "force 'f' on the world"),
+    (broken(drags=[{"name": "d", "body": "link 1", "linear": -1.0}]), "drag 'd': linear must not be negative"),
+    (broken(penalties=[{"name": "s", "body": "link 1", "normal": [0, 0, 2], "stiffness": 1.0}]), "length one"),
     (broken(actuators=[{"name": "a", "arms": {"link 1": 1.0}}]), "needs joints"),
 ])
 def test_bad_files(text, message, tmp_path):
@@ -206,9 +244,13 @@ def test_what_cannot_be_written(tmp_path, monkeypatch):
         mechanism.save(tmp_path / "model.yaml")
     with pytest.raises(FileNotFoundError):
         mechanism.save(tmp_path / "none" / "model.json")
-    mechanism.potential("field", mechanism.bodies[0], lambda x, q: 0.0)
-    with pytest.raises(da.ModelError, match="Python function"):
-        mechanism.save(tmp_path / "model.json")
+    link = mechanism.bodies[0]
+    mechanism.path("muscle", [(mechanism.world, (1, 1, 1)), (link, link.position)], law=lambda length, rate: 0.0)
+    mechanism.potential("field", link, lambda x, q: 0.0)
+    mechanism.constraint("rail", link, lambda x, q: 0.0)
+    for ending in ("json", "toml"):
+        with pytest.raises(da.ModelError, match=r"Python function.*path 'muscle'.*force law 'field'.*constraint 'rail'"):
+            mechanism.save(tmp_path / f"model.{ending}")
     assert not list(tmp_path.iterdir())
     monkeypatch.setitem(sys.modules, "msgspec", None)
     with pytest.raises(da.MissingExtraError, match=r"dalembert\[model\]"):

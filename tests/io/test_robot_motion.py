@@ -101,7 +101,8 @@ def pinocchio_swing(path: Path, seconds: float):
 
 
 def swing(path: Path, dt: float, names, values, seconds: float) -> np.ndarray:
-    mechanism = da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False)
+    limp = {} if path.suffix == ".urdf" else dict(actuators=False)
+    mechanism = da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False, **limp)
     mechanism.couplings.clear()
     for title, value in zip(names, values):
         mechanism.start(title, value)

@@ -107,6 +107,19 @@ def test_springs_and_rods_reach_between_their_points():
     assert scene.hull[:, 2].max() >= 5.0 - 1e-9  # the anchor is in the picture
 
 
+def test_paths_are_lines_from_point_to_point():
+    mechanism = da.Mechanism("line")
+    mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0), position=(1, 0.2, 0.3), orientation=(0.9, 0.1, 0.2, 0.3))
+    points = [("world", (0, 0, 0)), ("ball", (1, 0, 0.3)), ("ball", (1.1, 0.2, 0.3)), ("world", (0, 1, 1))]
+    mechanism.cable("rope", points, stiffness=1.0)
+    scene = scene_of(mechanism)
+    poses = scene.placed(np.array([b.position for b in mechanism.bodies]), np.array([b.orientation for b in mechanism.bodies]))[1:]
+    np.testing.assert_allclose(poses[:, :3], [p for _, p in points[:-1]], atol=1e-12)
+    ends = [pose[:3] + rotate(pose[3:7], np.array([0, 0, pose[7]])) for pose in poses]
+    np.testing.assert_allclose(ends, [p for _, p in points[1:]], atol=1e-9)
+    assert sorted(part.owner for part in scene.parts) == [0, 1, 2, 3]
+
+
 def test_balls_of_contact_points_are_drawn_and_the_mechanism_stays_as_it_was():
     mechanism = da.zoo.quadruped()
     before = {name: len(visuals) for name, visuals in mechanism.visuals.items()}

@@ -23,12 +23,19 @@ def spring(joint, at, i):
 
 
 @inline
-def servo_force(joint, at, i, rate):
-    """Force of the servo along a direction at the knot, for a rate there; zero where there is none."""
+def servo_at(joint, at, i, rate):
+    """Force of the servo along a direction at the knot for a rate there, and its change D with the rate; zero where there is none."""
     if joint.driven[i] or not joint.follows[i]:
-        return 0.0
+        return 0.0, 0.0
     error = at.target[i] - at.coordinate[i]
-    return servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)[0]
+    force, _, D, _ = servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)
+    return force, D
+
+
+@inline
+def resistance(joint, at, i):
+    """What resists the rate along a direction at the knot: its damper, and a servo that is within its bound at rest."""
+    return joint.damping[i] - servo_at(joint, at, i, 0.0)[1]
 
 
 @inline

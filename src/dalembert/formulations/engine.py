@@ -52,6 +52,8 @@ class Knot(NamedTuple):
     kinetic: float  # J
 
 
+#: shares of the force along a joint's free direction, in the order of their columns in "share": its own laws, then contacts
+SHARES = ("drive", "spring", "damper", "rotor", "friction", "limit")
 #: name -> array over the knots
 Compute = Callable[[], Mapping[str, np.ndarray]]
 
@@ -62,7 +64,9 @@ class Readings:
 
     At once: "position" (N, n, 3), "orientation" (N, n, 4), "substeps" (N,), "iterations" (N,). When asked for, at least:
     "velocity", "angular_velocity" (N, n, 3), "coordinate", "rate" (N, joints, 6), "force", "torque" (N, joints, 3),
-    "actuation" (N, joints, 6), "violation" (N, joints, 6), "coupling_violation" (N, couplings), "potential" (N,).
+    "actuation" (N, joints, 6), "share" (N, joints, 6, shares), which add up to it, "violation" (N, joints, 6), "potential" (N,),
+    and of gears, constraints and paths "coupling_violation", "coupling" (values), "coupling_rate" and "coupling_force"
+    (along the value: positive makes it larger), (N, couplings) each.
     """
 
     values: dict[str, np.ndarray]

@@ -6,6 +6,7 @@ its format and the version that wrote it in the root's attributes. Numbers are f
 """
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ KIND = "dalembert trajectory"
 FORMAT = 1
 
 NAMES = ("bodies", "joints", "couplings")
-#: names that only runs with contacts have
-TOUCHING = "touching"
+#: names that only runs with contacts or with paths have
+SELDOM = ("touching", "paths")
 NEEDED = ("time", "position", "orientation")
 
 
@@ -35,10 +36,9 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
             mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
         )
         units = [unit for joint in trajectory.coordinate_units for unit in joint]
-        for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units)]:
+        seldom = [(n, getattr(trajectory, n)) for n in SELDOM if getattr(trajectory, n)]
+        for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units), *seldom]:
             file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
-        if trajectory.touching:
-            file.create_dataset(TOUCHING, data=np.array([_text(w) for w in trajectory.touching], dtype=object), dtype=h5py.string_dtype())
         file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
         file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
         if trajectory.armature is not None:
@@ -67,14 +67,13 @@ def load_trajectory(path: Path) -> Trajectory:
 
 
 def _read(file: Any) -> Trajectory:
-    names: dict[str, Any] = {name: tuple(file[name].asstr()[()]) for name in NAMES}
+    names: dict[str, Any] = {name: tuple(file[name].asstr()[()]) for name in (*NAMES, *(n for n in SELDOM if n in file))}
     values = {name: dataset[()] for name, dataset in file["series"].items()}
     units = np.split(file["coordinate_units"].asstr()[()], np.cumsum(file["freedom"][()])[:-1]) if names["joints"] else []
     knots = {name: len(values[name]) for name in NEEDED}
     if len(set(knots.values())) != 1:
         raise ValueError(f"its series differ in length: {knots}")
     return Trajectory(
-        touching=tuple(file[TOUCHING].asstr()[()]) if TOUCHING in file else (),
         mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
         coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
         armature=file["armature"][()] if "armature" in file else None, model=_read_model(file),
@@ -97,6 +96,9 @@ def _read_model(file: Any) -> Any:
     try:
         return loads(file["model"][()].tobytes(), ".json", "its model") if "model" in file else None
     except MissingExtraError:
+        return None
+    except ModelError as error:  # of another version: the series do not depend on it
+        warnings.warn(f"{file.filename} is read without the mechanism that ran: {error}", RuntimeWarning, stacklevel=4)
         return None
 
 

@@ -24,6 +24,7 @@ def load(
     contacts: bool = True,
     self_collisions: bool | None = None,
     limits: bool = True,
+    actuators: bool = True,
     keyframe: str | int | None = None,
     position: ArrayLike = (0.0, 0.0, 0.0),
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
@@ -38,13 +39,14 @@ def load(
 
     ``contacts=False`` leaves out everything that touches, ``limits=False`` the limits and the dry friction of joints:
     formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
-    no for URDF and what the file says for MJCF. ``keyframe``: the one of an MJCF file, by name or number, to start from.
+    no for URDF and what the file says for MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
+    joints among them. ``keyframe``: the one of an MJCF file, by name or number, to start from.
     ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is.
     """
     path = Path(path)
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
-        self_collisions=self_collisions, limits=limits, keyframe=keyframe,
+        self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe,
         position=position, orientation=orientation,
     )
     mechanism = _guarded(path, lambda: _read(path, options))

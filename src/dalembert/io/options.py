@@ -23,6 +23,7 @@ class Options:
     contacts: bool = True
     self_collisions: bool | None = None
     limits: bool = True
+    actuators: bool = True
     keyframe: str | int | None = None
     position: ArrayLike = (0.0, 0.0, 0.0)
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0)

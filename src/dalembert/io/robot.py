@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import Free, Joint, Planar, Prismatic, Revolute, Spherical
 from dalembert.mechanism.shapes import Shape
 from dalembert.mechanism.visuals import Colour, Mesh
@@ -28,6 +29,7 @@ class LinkJoint:
     rest: float = 0.0
     armature: float = 0.0
     drive: str | None = None
+    servo: Servo | None = None
     limits: tuple[float, float] | None = None
     friction: float = 0.0
     start: ArrayLike | None = None
@@ -37,7 +39,7 @@ class LinkJoint:
         laws = dict(stiffness=self.stiffness, damping=self.damping, drive=self.drive)
         axis = tuple(float(v) for v in self.axis)
         if self.kind in ("hinge", "slide"):
-            single = dict(rest=self.rest, armature=self.armature, limits=self.limits, friction=self.friction)
+            single = dict(rest=self.rest, armature=self.armature, limits=self.limits, friction=self.friction, servo=self.servo)
             return {"hinge": Revolute, "slide": Prismatic}[self.kind](axis=axis, **single, **laws)  # type: ignore[arg-type]
         if self.kind == "planar":
             return Planar(normal=axis, **laws)  # type: ignore[arg-type]

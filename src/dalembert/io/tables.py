@@ -12,7 +12,7 @@ from dalembert.simulation.trajectory import Trajectory
 
 
 def save_csv(trajectory: Trajectory, path: Path) -> None:
-    """Time, poses, velocities, joint coordinates and rates, energies; names and units in the header. Numbers are exact."""
+    """Time, poses, velocities, joint coordinates and rates, paths, energies; names and units in the header. Numbers are exact."""
     columns: list[tuple[str, np.ndarray]] = [("time [s]", trajectory.time)]
     for i, name in enumerate(trajectory.bodies):
         columns += [(f"{name}.position.{a} [m]", trajectory.position[:, i, k]) for k, a in enumerate("xyz")]
@@ -24,6 +24,9 @@ def save_csv(trajectory: Trajectory, path: Path) -> None:
         for word, values, per in (("coordinate", joint.coordinates, ""), ("rate", joint.rates, "/s")):
             values = values.reshape(len(trajectory), -1)
             columns += [(f"{name}.{word}.{k} [{unit}{per}]", values[:, k]) for k, unit in enumerate(units)]
+    for name in trajectory.paths:
+        line = trajectory.path(name)
+        columns += [(f"{name}.length [m]", line.length), (f"{name}.rate [m/s]", line.rate), (f"{name}.tension [N]", line.tension)]
     energy = trajectory.energy()
     columns += [("energy.kinetic [J]", energy.kinetic), ("energy.potential [J]", energy.potential)]
     text = io.StringIO()

@@ -68,11 +68,12 @@ def _tree(mechanism: Mechanism) -> dict[str, JointElement]:
 
 def _lost(mechanism: Mechanism) -> list[str]:
     """What URDF has no word for."""
-    lines = [f"potential {p.name!r}" for p in mechanism.potentials] + [f"the wrench on {name!r}" for name in mechanism.wrenches]
+    pushing = (*mechanism.paths, *mechanism.point_forces, *mechanism.drags, *mechanism.penalties, *mechanism.force_laws, *mechanism.constraints)
+    lines = [repr(element)[1:-1] for element in pushing] + [f"the wrench on {name!r}" for name in mechanism.wrenches]
     if not np.array_equal(mechanism.gravity, (0.0, 0.0, -9.81)):
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:
-        laws = [law for law in ("stiffness", "armature") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
+        laws = [law for law in ("stiffness", "armature", "servo") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
         lines += [f"{law} of joint {joint.name!r}" for law in laws]
     lines += [f"where {name!r} starts" for name in (*mechanism.initial_joints, *mechanism.initial_velocities)]
     lines += [repr(element)[1:-1] for element in (*mechanism.grounds, *mechanism.obstacles, *mechanism.terrains)]

@@ -1,8 +1,9 @@
-"""Actuators as model files describe them: a control becomes forces on joints.
+"""Actuators as model files describe them: a control becomes forces on joints and tensions of paths, or the target of a servo.
 
 force = clip(gain * control + bias[0] + bias[1] * length + bias[2] * speed), with length = reference + sum of arm * coordinate
-over the joints that it pulls on, speed = sum of arm * rate, and arm * force acts on each joint. A motor has gain 1; a
-position servo has gain kp and bias (0, -kp, -kv); a velocity servo has gain kv and bias (0, 0, -kv).
+over the joints (or the path) that it pulls on, speed = sum of arm * rate, and arm * force acts on each of them; along a path,
+a force that lengthens it. A motor has gain 1; a position servo has gain kp and bias (0, -kp, -kv); a velocity servo has
+gain kv and bias (0, 0, -kv).
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import ControlError
+from dalembert.mechanism.forces import Path, Servo
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Mechanism
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Actuator:
-    """One actuator. ``arms``: joints of one coordinate each that it pulls on, with the gear ratio or moment arm of each.
+    """One actuator. ``arms``: joints of one coordinate each, or the path, that it pulls on, with the gear ratio or moment arm of each.
 
     ``reference``: length (m or rad) where all coordinates are zero; ``control``: what it gets when nobody gives one.
+    ``servo``: its gains and bounds are those of the joint's own servo, and its control becomes a target.
     """
 
     name: str
@@ -34,29 +37,56 @@ class Actuator:
     force_range: tuple[float, float] | None = None
     reference: float = 0.0
     control: float = 0.0
+    servo: bool = False
+
+    def as_servo(self) -> Servo | None:
+        """The same as the servo of its one joint, where it is one: it pulls to a target, with a bound that is alike both ways."""
+        if len(self.arms) != 1 or self.bias[1] >= 0.0 or self.bias[2] > 0.0:
+            return None
+        (joint, arm), = self.arms.items()
+        low, high = (-np.inf, np.inf) if self.force_range is None else self.force_range
+        if arm == 0.0 or low != -high or high <= 0.0:
+            return None
+        gains = dict(stiffness=-self.bias[1] * arm**2, damping=abs(self.bias[2]) * arm**2)
+        return Servo(**gains, target=self.target(self.control)[joint], bound=high * abs(arm))
+
+    def target(self, control: float) -> dict[str, float]:
+        """Coordinate (m or rad) of the one joint of a servo at which its force is zero."""
+        (joint, arm), = self.arms.items()
+        length = -(self.gain * self._clipped(control) + self.bias[0]) / self.bias[1]
+        return {joint: (length - self.reference) / arm}
+
+    def _clipped(self, control: float) -> float:
+        return control if self.control_range is None else float(np.clip(control, *self.control_range))
 
     def force(self, control: float, coordinates: Mapping[str, float], rates: Mapping[str, float]) -> dict[str, float]:
-        """Force or torque on each joint, in N or N m, at coordinates (m or rad) and rates of the joints."""
-        if self.control_range is not None:
-            control = float(np.clip(control, *self.control_range))
+        """Force or torque on each joint or along the path, in N or N m, at coordinates (m or rad) and rates."""
         length = self.reference + sum(arm * coordinates[joint] for joint, arm in self.arms.items())
         speed = sum(arm * rates[joint] for joint, arm in self.arms.items())
-        force = self.gain * control + self.bias[0] + self.bias[1] * length + self.bias[2] * speed
+        force = self.gain * self._clipped(control) + self.bias[0] + self.bias[1] * length + self.bias[2] * speed
         if self.force_range is not None:
             force = float(np.clip(force, *self.force_range))
         return {joint: arm * force for joint, arm in self.arms.items()}
 
 
 def actuate(mechanism: Mechanism, simulation: Simulation, controls: Mapping[str, float]) -> dict[str, float]:
-    """Joint forces for the actuators' ``controls``, as a controller returns them; actuators left out get their own control."""
+    """What a controller returns for the actuators' ``controls``: forces on joints, tensions of paths, targets of servos.
+
+    Actuators left out get their own control.
+    """
     unknown = [name for name in controls if name not in mechanism.actuators]
     if unknown:
         raise ControlError(f"{mechanism.name!r} has no actuator {unknown[0]!r}; it has: {', '.join(mechanism.actuators)}")
-    joints = {joint for actuator in mechanism.actuators.values() for joint in actuator.arms}
-    coordinates = {joint: float(simulation.coordinates(joint)[0]) for joint in joints}
-    rates = {joint: float(simulation.rates(joint)[0]) for joint in joints}
-    forces: dict[str, float] = {}
-    for name, actuator in mechanism.actuators.items():
-        for joint, force in actuator.force(float(controls.get(name, actuator.control)), coordinates, rates).items():
-            forces[joint] = forces.get(joint, 0.0) + force
-    return forces
+    pulled = {name for actuator in mechanism.actuators.values() if not actuator.servo for name in actuator.arms}
+    paths = {name for name in pulled if isinstance(mechanism[name], Path)}
+    coordinates = {name: simulation.path_length(name) if name in paths else float(simulation.coordinates(name)[0]) for name in pulled}
+    rates = {name: simulation.path_rate(name) if name in paths else float(simulation.rates(name)[0]) for name in pulled}
+    answer: dict[str, float] = {}
+    for title, actuator in mechanism.actuators.items():
+        control = float(controls.get(title, actuator.control))
+        if actuator.servo:
+            answer |= actuator.target(control)
+            continue
+        for name, force in actuator.force(control, coordinates, rates).items():
+            answer[name] = answer.get(name, 0.0) + (-force if name in paths else force)
+    return answer

@@ -244,12 +244,16 @@ class ForceBuilder:
         from dalembert.mechanism.mechanism import vector
 
         owner, what = self._moving(name, body, "penalty"), f"penalty {name!r}"
-        if not (np.isscalar(offset) and not isinstance(offset, str) and np.isfinite(offset)):
+        try:
+            height = float(offset)
+        except (TypeError, ValueError):
+            raise ModelError(f"{what}: offset must be a number, got {offset!r}") from None
+        if not np.isfinite(height):
             raise ModelError(f"{what}: offset must be finite, got {offset!r}")
         numbers = (coefficient(value, f"{what}: {which}") for value, which in (
             (stiffness, "stiffness"), (damping, "damping"), (friction, "friction"), (tangential, "tangential")))
         return self._keep(self.penalties, Penalty(
-            name, owner, vector(point, 3, f"point of {what}"), as_axis(normal, f"normal of {what}"), float(offset), *numbers))
+            name, owner, vector(point, 3, f"point of {what}"), as_axis(normal, f"normal of {what}"), height, *numbers))
 
     def force_law(
         self, name: str, bodies: Body | str | Sequence[Body | str], function: Callable[..., Any] | None = None, *,

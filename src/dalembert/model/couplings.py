@@ -8,6 +8,7 @@ from math import sqrt
 
 from dalembert.kernels import inline, kernel
 from dalembert.kernels.calls import call
+from dalembert.model.hessians import add_distance
 from dalembert.model.records import FUNCTION, GEAR
 from dalembert.model.rows import coordinates, direction_gradient, relative
 from dalembert.spatial.tuples import (
@@ -17,6 +18,7 @@ from dalembert.spatial.tuples import (
     load3,
     load4,
     load9,
+    mat_t_mul,
     mat_t_vec,
     mat_vec,
     neg3,
@@ -126,6 +128,22 @@ def path(model, work, coupling, at_end):
             add_to(work.ends[coupling.first + to_slot], at_end, 1.0, n, cross3(b, mat_t_vec(Rb, n)))
         here, a, Ra = there, b, Rb
     return length
+
+
+@kernel
+def add_path_stiffness(K, model, work, coupling, number, force, at_end):
+    """How the wrenches of a ``force`` along a path (positive lengthens it) change with the poses of two neighbouring bodies.
+
+    Those of points ``number`` and ``number + 1``, one of which may be the world, or both the same body: K (12, 12) as in
+    ``hessians``. The change of the force itself is that of its law times the gradients, which ``path`` gives.
+    """
+    here, _, Ra = path_point(model, work, coupling, number, at_end)
+    there, b, Rb = path_point(model, work, coupling, number + 1, at_end)
+    x, _ = place(work.bodies[model.points[coupling.first_point + number].body], at_end)
+    d = sub3(there, here)
+    size = sqrt(dot3(d, d))
+    y = mat_t_vec(Ra, sub3(there, x))
+    add_distance(K, force, mat_t_vec(Ra, scale3(1.0 / size, d)), size, y, mat_t_mul(Ra, Rb), Ra, b)
 
 
 @kernel

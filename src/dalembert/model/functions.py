@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numba
 import numpy as np
-from numba import carray
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
@@ -124,7 +124,7 @@ def _compiled_constraint(element: Constraint) -> Any:
 
     @numba.njit
     def written(position, orientation, row, found):
-        rows = pick_gradient(gradient(position, orientation), row)
+        rows = pick_gradient(gradient(position, orientation), row)  # pyright: ignore[reportOptionalCall]
         for body in range(len(position)):
             for c in range(6):
                 found[1 + 6 * body + c] = rows[body, c]
@@ -249,7 +249,7 @@ def _compiled_force_law(element: ForceLaw) -> Any:
         given, found = carray(given_at, (size,)), carray(found_at, (room,))
         position, orientation = split_poses(given[: 7 * count])
         velocity = given[7 * count :].copy().reshape(count, 6)
-        wrench = function(position, orientation, velocity)
+        wrench = function(position, orientation, velocity)  # pyright: ignore[reportOptionalCall]
         for k in range(count):
             for c in range(6):
                 found[6 * k + c] = wrench[k, c]

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
+from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
 from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
 from dalembert.simulation.energy import EnergyWatch
+from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
@@ -135,6 +137,20 @@ class Simulation:
         """Rates (freedom,) of a joint's coordinates; for a free rotation, the relative angular velocity in the parent's axes."""
         element = self._joint(joint)
         return self._read().rate[element.index, : element.type.freedom].copy()
+
+    def path_length(self, path: str) -> float:
+        """Length (m) of a path or cable."""
+        return self._path(path)[0]
+
+    def path_rate(self, path: str) -> float:
+        """How fast the length of a path or cable grows, m/s."""
+        return self._path(path)[1]
+
+    def _path(self, name: str) -> tuple[float, float]:
+        element = self._mechanism[name]
+        if not isinstance(element, Path):
+            raise ModelError(f"{element!r} is no path or cable")
+        return path_motion(element, *self._engine.pose(self._state.numbers), self._read().velocity)
 
     def energy(self) -> float:
         """Kinetic plus potential energy at the knot, in J."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
-from dalembert.formulations.engine import Compute, Readings
+from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile_forces import coupling_names
 
@@ -66,7 +66,9 @@ class JointSeries:
 
     ``coordinates`` and ``rates``: (N, freedom), or (N,) for a joint with one. ``force`` (N, 3) and ``torque`` (N, 3):
     what the parent exerts on the child, at the joint's point in the joint's frame on the parent, in N and N m.
-    ``actuation``: the part along the free directions, shaped as the coordinates.
+    ``actuation``: the part along the free directions, shaped as the coordinates, and ``shares``: what it is made of, by name
+    and of the same shape: "drive" (motion drives, servos and forces of controllers: what the motor does), "spring",
+    "damper", "rotor" (reflected inertia), dry "friction", "limit".
     """
 
     name: str
@@ -75,6 +77,17 @@ class JointSeries:
     force: np.ndarray
     torque: np.ndarray
     actuation: np.ndarray
+    shares: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class PathSeries:
+    """A path or cable over time: ``length`` (N,), m; its ``rate`` (N,), m/s; ``tension`` (N,), N, positive where it pulls."""
+
+    name: str
+    length: np.ndarray
+    rate: np.ndarray
+    tension: np.ndarray
 
 
 @dataclass
@@ -91,6 +104,8 @@ class Trajectory:
     inertia: np.ndarray
     _values: dict[str, np.ndarray]
     touching: tuple[str, ...] = ()
+    #: those of the couplings that are paths or cables
+    paths: tuple[str, ...] = ()
     _providers: tuple[tuple[frozenset[str], Compute], ...] = field(default=(), repr=False)
     _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
     #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
@@ -175,11 +190,18 @@ class Trajectory:
         i = self._index("joint", self.joints, name)
         free = len(self.coordinate_units[i])
 
-        def of(key: str) -> np.ndarray:
-            values = self._get(key)[:, i, :free]
-            return values[:, 0] if free == 1 else values
+        def of(values: np.ndarray) -> np.ndarray:
+            return _squeezed(values[:, i], free)
 
-        return JointSeries(name, of("coordinate"), of("rate"), self._get("force")[:, i], self._get("torque")[:, i], of("actuation"))
+        coordinates, rates = of(self._get("coordinate")), of(self._get("rate"))
+        shares = _shares(self._get("share")[:, i], free)
+        return JointSeries(name, coordinates, rates, self._get("force")[:, i], self._get("torque")[:, i], of(self._get("actuation")), shares)
+
+    def path(self, name: str) -> PathSeries:
+        """Length and tension of a path or cable by name."""
+        self._index("path", self.paths, name)
+        i = self.couplings.index(name)
+        return PathSeries(name, self._get("coupling")[:, i], self._get("coupling_rate")[:, i], 0.0 - self._get("coupling_force")[:, i])
 
     def least_norm(
         self, weights: Mapping[str, ArrayLike] | None = None, *, drive_weight: float = 1.0, knots: ArrayLike | None = None,
@@ -196,16 +218,15 @@ class Trajectory:
         result = {}
         for i, name in enumerate(self.joints):
             series, free = self.joint(name), self.freedom[i]
-            actuation = found["actuation"][:, i, :free]
             result[name] = JointSeries(
                 name, series.coordinates[chosen], series.rates[chosen], found["force"][:, i], found["torque"][:, i],
-                actuation[:, 0] if free == 1 else actuation,
+                _squeezed(found["actuation"][:, i], free), _shares(found["share"][:, i], free),
             )
         return result
 
     def coupling_force(self, name: str) -> np.ndarray:
-        """(N,) what a gear exerts along the first joint's coordinate, in N or N m."""
-        i = self._index("gear", self.couplings, name)
+        """(N,) what a gear exerts along the first joint's coordinate, or a row of a constraint along its number, in N or N m."""
+        i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
     def contacts(self) -> ContactSeries:
@@ -326,12 +347,22 @@ def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, re
     return Trajectory(
         mechanism=mechanism.name, formulation=formulation,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
-        couplings=tuple(coupling_names(mechanism)),
+        couplings=tuple(coupling_names(mechanism)), paths=tuple(path.name for path in mechanism.paths),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
         armature=armature if armature.any() else None, model=mechanism, touching=readings.touching,
         _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,
     )
+
+
+def _squeezed(values: np.ndarray, free: int) -> np.ndarray:
+    """Numbers (N, 6) along a joint's directions as (N, freedom), or (N,) for a joint with one."""
+    return values[:, 0] if free == 1 else values[:, :free]
+
+
+def _shares(values: np.ndarray, free: int) -> dict[str, np.ndarray]:
+    """Shares (N, 6, shares) by name."""
+    return {name: _squeezed(values[..., k], free) for k, name in enumerate(SHARES)}
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -3,14 +3,14 @@ far. Everything that shows a run, in a browser or in a file, draws this."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
 from dalembert.mechanism.joints import Distance, PointSpring
-from dalembert.mechanism.mechanism import JointElement, Mechanism
+from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box, Sphere
 from dalembert.mechanism.visuals import Mesh, Visual, inertia_box, visuals_of
 from dalembert.simulation.trajectory import Trajectory, rotate
@@ -48,17 +48,30 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Tie:
+    """A line between two points of bodies (body coordinates): a "spring", a "rod", or a stretch of a "path"."""
+
+    bodies: tuple[Body, Body]
+    points: tuple[np.ndarray, np.ndarray]
+    kind: str
+
+    def shape(self, size: float) -> Triangles:
+        """Along z from 0 to 1, in a mechanism of that size (m)."""
+        return coil(0.05 * size) if self.kind == "spring" else rod((0.012 if self.kind == "rod" else 0.006) * size)
+
+
+@dataclass(frozen=True)
 class Scene:
     """All parts of a mechanism, and the room that its motion takes.
 
-    ``owners``: bodies and, after them, ties (springs and rods without mass, which reach from one joint point to the other).
+    ``owners``: bodies and, after them, ties (springs, rods without mass and paths, which reach from point to point).
     ``hull`` (n, 3): points whose hull holds the motion, around ``middle`` within ``radius``; ``size``: radius of the mechanism at
     the start, ``axis``: length of a body's axes in pictures; ``floor``: its height in m, None in space.
     """
 
     parts: list[Part]
     bodies: tuple[str, ...]
-    ties: list[JointElement]
+    ties: list[Tie]
     hull: np.ndarray
     middle: np.ndarray
     radius: float
@@ -129,7 +142,7 @@ def build_scene(
             if point.radius > 0.0:
                 visuals = drawn[1 + point.body.index][1]
                 visuals.append(Visual(Sphere(radius=point.radius, mass=1.0), point.point, np.array([1.0, 0.0, 0.0, 0.0]), visuals[0].colour))
-        bodies, ties = tuple(b.name for b in mechanism.bodies), [j for j in mechanism.joints if isinstance(j.type, PointSpring | Distance)]
+        bodies, ties = tuple(b.name for b in mechanism.bodies), _ties(mechanism)
         grounds, gravity = mechanism.grounds, bool(np.any(mechanism.gravity))
     parts = _parts(drawn, most_triangles)
     if mechanism is not None:
@@ -139,11 +152,20 @@ def build_scene(
     level = [g.offset for g in grounds if g.normal[2] > 1.0 - 1e-9]
     slopes = [_slope(g.normal, g.offset, middle, radius) for g in grounds if g.normal[2] <= 1.0 - 1e-9]
     for k, tie in enumerate(ties):
-        shape = coil(0.05 * size) if isinstance(tie.type, PointSpring) else rod(0.012 * size)
-        parts.append(_part(len(bodies) + k, [shape], STEEL))
+        parts.append(_part(len(bodies) + k, [tie.shape(size)], STEEL))
     lowest = min(float(points[:, 2].min()) for points in (hull, *(slope.vertices for slope in slopes)))
     floor = max(level) if level else _floor(lowest, radius) if gravity else None
     return Scene([p for p in [*parts, *slopes] if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
+
+
+def _ties(mechanism: Mechanism) -> list[Tie]:
+    """Springs and rods, then every stretch of every path."""
+    kinds = {PointSpring: "spring", Distance: "rod"}
+    joints = [j for j in mechanism.joints if type(j.type) in kinds]
+    ties = [Tie((j.parent, j.child), (j.point_parent, j.point_child), kinds[type(j.type)]) for j in joints]
+    for path in mechanism.paths:
+        ties += [Tie(bodies, points, "path") for bodies, points in zip(pairwise(path.bodies), pairwise(path.points))]
+    return ties
 
 
 def _floor(lowest: float, radius: float) -> float:
@@ -195,7 +217,7 @@ def _slope(normal: np.ndarray, offset: float, middle: np.ndarray, radius: float)
     return _part(-1, [(corners, np.array([[0, 1, 2], [0, 2, 3]]))], STONE)
 
 
-def _hull(parts: list[Part], ties: list[JointElement], position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+def _hull(parts: list[Part], ties: list[Tie], position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
     """(n, 3) few points whose hull holds all bodies in all poses (a sample of them where they are many).
 
     What stands still counts where it is near: a base does, a plain that reaches to the horizon does not.
@@ -235,10 +257,10 @@ def _corners(part: Part) -> np.ndarray:
     return np.where(np.array(list(product((False, True), repeat=3))), high, low).astype(float)
 
 
-def _between(tie: JointElement, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
-    """(..., 8) the pose of a tie: at its point on the parent, z towards its point on the child, stretched to there."""
+def _between(tie: Tie, position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
+    """(..., 8) the pose of a tie: at its first point, z towards the second one, stretched to there."""
     ends = []
-    for body, point in ((tie.parent, tie.point_parent), (tie.child, tie.point_child)):
+    for body, point in zip(tie.bodies, tie.points):
         local = np.broadcast_to(point, (*position.shape[:-2], 3))
         ends.append(local if body.index < 0 else position[..., body.index, :] + rotate(orientation[..., body.index, :], local))
     across = ends[1] - ends[0]

@@ -167,16 +167,18 @@ def law_residual(stage, index, k):
         rate += flow(at.Gp[k], own.bodies[joint.parent])
     direction = joint.row_direction[k]
     at.r[k] = at.mu[k] + stage.gamma * joint.damping[direction] * rate
-    size, heavy = 0.0, stage.model.bodies[joint.child]
+    armature = joint.armature[direction]
     if joint.follows[direction]:
         at.r[k] -= stage.gamma * servo_at(joint, at, direction, rate)[0]
-        size = abs(at.r[k]) / (heavy.mass * (1.0 if joint.free_kind[direction] == SLIDE else heavy.length))
-    if joint.armature[direction] > 0.0:
+    if armature > 0.0:
         axle = own.axles[index]
         axle.r[direction] = rate
-        at.r[k] += joint.armature[direction] * (rate - axle.rp[direction])
-        size = max(size, abs(at.r[k]) / joint.armature[direction] * heavy.length)
-    return size
+        at.r[k] += armature * (rate - axle.rp[direction])
+    if not joint.follows[direction] and armature == 0.0:
+        return 0.0
+    heavy = stage.model.bodies[joint.child]
+    arm = 1.0 if joint.free_kind[direction] == SLIDE else heavy.length
+    return abs(at.r[k]) / (heavy.mass * arm + armature / arm)
 
 
 @inline

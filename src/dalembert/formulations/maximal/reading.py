@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.formulations.engine import SHARES as ALL_SHARES
 from dalembert.formulations.engine import Inputs, Readings
 from dalembert.formulations.maximal.graph import build_graph
 from dalembert.formulations.maximal.recording import Recording
@@ -28,8 +29,6 @@ from dalembert.model.records import BALL, Model, Work
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential", "coupling"})
 MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force", "coupling_rate"})
-#: shares that contacts' tapes bring, after those of the joints' own laws
-ALL_SHARES = (*SHARES, "friction", "limit")
 
 
 @dataclass

@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.bodies import push_on_bodies
 from dalembert.forces.couplings import coupling_rate, push_along_paths
-from dalembert.forces.directions import servo_force, spring
+from dalembert.forces.directions import servo_at, spring
 from dalembert.forces.loads import apply_inputs, clear_inputs, evaluate_loads, potential_energy
 from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
 from dalembert.kernels import allocating, inline, kernel
@@ -206,8 +206,8 @@ def transmit(bodies, joint, at, row_force, rate, force, torque, actuation, share
             if joint.row_kind[k] == COMPLIANT and joint.armature[d] > 0.0:
                 share[d, ROTOR] = row_force[k] - share[d, DAMPER]
                 if joint.follows[d]:
-                    share[d, DRIVE] += servo_force(joint, at, d, rate[d])
-                    share[d, ROTOR] -= servo_force(joint, at, d, rate[d])
+                    share[d, DRIVE] += servo_at(joint, at, d, rate[d])[0]
+                    share[d, ROTOR] -= servo_at(joint, at, d, rate[d])[0]
             elif joint.row_kind[k] == COMPLIANT and joint.follows[d]:
                 share[d, DRIVE] += row_force[k] - share[d, DAMPER]
             elif joint.row_kind[k] == COMPLIANT:

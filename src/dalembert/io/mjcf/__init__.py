@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dalembert.io.build import build
-from dalembert.io.mjcf.actuators import add_actuators, pulled_joints, pulled_tendons
+from dalembert.io.mjcf.actuators import add_actuators, pulled_joints, pulled_tendons, servos
 from dalembert.io.mjcf.contacts import add_environment, add_pairs, read_touches
 from dalembert.io.mjcf.couplings import add_equalities
 from dalembert.io.mjcf.files import check_files
@@ -25,7 +25,7 @@ def load_mjcf(path: Path, options: Options) -> Mechanism:
     options.refuse("MJCF", "mesh_density", "position", "orientation")
     check_files(path, path.parent if options.root is None else options.root, path.parent)
     source = Source(*compiled(path), path.stem, options)
-    read_links(source, pulled_joints(source))
+    read_links(source, pulled_joints(source), servos(source))
     read_drawings(source)
     read_touches(source)
     source.mechanism = build(source.robot, merge_fixed=options.merge_fixed)

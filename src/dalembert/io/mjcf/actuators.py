@@ -1,13 +1,18 @@
-"""Actuators of an MJCF model: those whose force is a straight line in control, length and speed, on joints or tendons."""
+"""Actuators of an MJCF model: those whose force is a straight line in control, length and speed, on joints or tendons.
+
+Where a joint's one actuator holds it at a position, its gains become the joint's servo.
+"""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dalembert.io.mjcf.source import Source
-from dalembert.io.mjcf.tendons import is_straight, joint_weights
+from dalembert.io.mjcf.tendons import joint_weights
 from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.forces import Servo
 
 #: fields of actuators that only some versions of MuJoCo have, and what they ask for
 NEWER = {"actuator_armature": "armature", "actuator_damping": "damping", "actuator_dampingpoly": "damping", "actuator_delay": "delay"}
@@ -23,9 +28,8 @@ def pulled_joints(source: Source) -> set[int]:
 
 
 def pulled_tendons(source: Source) -> set[int]:
-    """Straight spatial tendons that some actuator pulls on."""
-    tendons = {int(source.model.actuator_trnid[k, 0]) for k in range(count(source)) if _kind(source, k) == "tendon" and _why_not(source, k) == ""}
-    return {t for t in tendons if is_straight(source, t)}
+    """Tendons that some actuator pulls on."""
+    return {int(source.model.actuator_trnid[k, 0]) for k in range(count(source)) if _kind(source, k) == "tendon" and _why_not(source, k) == ""}
 
 
 def _kind(source: Source, k: int) -> str:
@@ -35,6 +39,8 @@ def _kind(source: Source, k: int) -> str:
 def _why_not(source: Source, k: int) -> str:
     """Why an actuator is left out altogether; empty when it is not."""
     model, mj = source.model, source.mj
+    if not source.options.actuators:
+        return "actuators=False"
     if model.opt.disableactuator & (1 << int(model.actuator_group[k])) if 0 <= model.actuator_group[k] < 31 else False:
         return "its group is switched off"
     if source.disabled("ACTUATION"):
@@ -64,8 +70,20 @@ def _joint_arms(source: Source, k: int) -> dict[int, float]:
     return {}
 
 
-def add_actuators(source: Source) -> None:
+def servos(source: Source) -> dict[int, Servo]:
+    """Joints of the file whose one actuator is a servo, with that servo."""
+    found: dict[int, Servo] = {}
     for k in range(count(source)):
+        joints = _joint_arms(source, k)
+        if len(joints) == 1 and (servo := _record(source, k, {"": joints[next(iter(joints))]}, joints).as_servo()) is not None:
+            j = next(iter(joints))
+            if sum(j in _joint_arms(source, i) for i in range(count(source))) == 1:
+                found[j] = servo
+    return found
+
+
+def add_actuators(source: Source) -> None:
+    for k in range(count(source) if source.options.actuators else 0):
         _add(source, k)
 
 
@@ -73,9 +91,8 @@ def _add(source: Source, k: int) -> None:
     model, name, why = source.model, source.name("actuator", k), _why_not(source, k)
     joints, target = _joint_arms(source, k), int(model.actuator_trnid[k, 0])
     arms = {source.joint(j): arm for j, arm in joints.items() if j in source.joints}
-    reference = sum(arm * float(model.qpos0[model.jnt_qposadr[j]]) for j, arm in joints.items())
     if not why and _kind(source, k) == "tendon" and target in source.tendons:
-        arms, reference = {source.tendons[target]: float(model.actuator_gear[k, 0])}, 0.0
+        arms = {source.tendons[target]: float(model.actuator_gear[k, 0])}
     if why or not arms:
         source.report.append(f"actuator {name!r} is not simulated: {why or f'it acts on a {_kind(source, k)} that no single coordinate stands for'}")
         return
@@ -84,13 +101,21 @@ def _add(source: Source, k: int) -> None:
     for field, what in NEWER.items():
         if source.extra(field, k):
             source.report.append(f"actuator {name!r}: its {what} is not simulated")
+    follows = any(j in source.joints and source.joints[j].servo is not None for j in joints)
+    source.mechanism.actuators[name] = replace(_record(source, k, arms, joints), servo=follows)
+
+
+def _record(source: Source, k: int, arms: dict[str, float], joints: dict[int, float]) -> Actuator:
+    """An actuator that pulls with ``arms``; ``joints``: the same by the file's indices, empty for a path."""
+    model = source.model
     affine = model.actuator_biastype[k] == source.mj.mjtBias.mjBIAS_AFFINE
     control = int(getattr(model, "actuator_ctrladr", range(count(source)))[k])
-    source.mechanism.actuators[name] = Actuator(
-        name=name, arms=arms, gain=float(model.actuator_gainprm[k, 0]),
+    return Actuator(
+        name=source.name("actuator", k), arms=arms, gain=float(model.actuator_gainprm[k, 0]),
         bias=tuple(float(v) for v in (model.actuator_biasprm[k, :3] if affine else np.zeros(3))),  # type: ignore[arg-type]
         control_range=_range(model.actuator_ctrllimited[control], model.actuator_ctrlrange[control]) if not source.disabled("CLAMPCTRL") else None,
-        force_range=_force_range(source, k, list(joints)), reference=reference,
+        force_range=_force_range(source, k, list(joints)),
+        reference=sum(arm * float(model.qpos0[model.jnt_qposadr[j]]) for j, arm in joints.items()),
         control=0.0 if source.key is None else float(model.key_ctrl[source.key, control]),
     )
 

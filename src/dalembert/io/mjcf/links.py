@@ -5,19 +5,20 @@ import numpy as np
 
 from dalembert.io.mjcf.source import Source, listed, rotation, softened
 from dalembert.io.robot import Link, LinkJoint
+from dalembert.mechanism.forces import Servo
 
 
-def read_links(source: Source, pulled: set[int]) -> None:
-    """All bodies as links. ``pulled``: joints that take a force."""
+def read_links(source: Source, pulled: set[int], servos: dict[int, Servo]) -> None:
+    """All bodies as links. ``pulled``: joints that take a force; ``servos``: those of joints that follow a target."""
     for b in range(1, source.model.nbody):
-        source.robot.links.append(_link(source, b, pulled))
+        source.robot.links.append(_link(source, b, pulled, servos))
     if source.options.base == "free":
         _release(source)
     if source.options.limits:
         _report_softness(source)
 
 
-def _link(source: Source, b: int, pulled: set[int]) -> Link:
+def _link(source: Source, b: int, pulled: set[int], servos: dict[int, Servo]) -> Link:
     model, data = source.model, source.data
     turn = rotation(model.body_iquat[b]).as_matrix()
     link = Link(
@@ -29,7 +30,7 @@ def _link(source: Source, b: int, pulled: set[int]) -> Link:
         if model.jnt_type[j] == source.mj.mjtJoint.mjJNT_FREE:
             _float(source, link, j)
         else:
-            link.joints.append(_joint(source, link, j, j in pulled))
+            link.joints.append(_joint(source, link, j, j in pulled, servos.get(j)))
     if model.body_mocapid[b] >= 0:
         source.report.append(f"body {link.name!r} is a mocap body: it stays where it is")
     return link
@@ -69,7 +70,7 @@ def _float(source: Source, link: Link, j: int) -> None:
     _report_losses(source, j)
 
 
-def _joint(source: Source, link: Link, j: int, pulled: bool) -> LinkJoint:
+def _joint(source: Source, link: Link, j: int, pulled: bool, servo: Servo | None) -> LinkJoint:
     model, kinds = source.model, source.mj.mjtJoint
     kind, dof, q = int(model.jnt_type[j]), int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j])
     joint = LinkJoint(
@@ -83,7 +84,8 @@ def _joint(source: Source, link: Link, j: int, pulled: bool) -> LinkJoint:
         _start_ball(source, link, joint, j)
     else:
         joint.rest, joint.armature = float(model.qpos_spring[q] - model.qpos0[q]), float(model.dof_armature[dof])
-        joint.drive = "force" if pulled else None
+        joint.servo = servo
+        joint.drive = "force" if pulled and servo is None else None
         if source.options.limits and not source.disabled("FRICTIONLOSS", "CONSTRAINT"):
             joint.friction = float(model.dof_frictionloss[dof])
         if source.options.limits and model.jnt_limited[j] and not source.disabled("LIMIT", "CONSTRAINT"):

@@ -1,4 +1,7 @@
-"""Tendons of an MJCF model: straight ones between two sites become springs, others only carry actuators and couplings."""
+"""Tendons of an MJCF model: spatial ones through sites become paths; fixed ones only carry actuators and couplings.
+
+A straight one between two sites with a range or dry friction becomes a point spring, whose one coordinate takes both.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -39,12 +42,12 @@ def ends(source: Source, k: int) -> tuple[list[str], list[np.ndarray]]:
 
 
 def add_tendons(source: Source, pulled: set[int]) -> None:
-    """Springs, dampers and ranges of straight tendons. ``pulled``: those that take a force."""
+    """Springs, dampers and ranges of spatial tendons. ``pulled``: those that take a force."""
     for k in range(source.model.ntendon):
-        if is_straight(source, k):
+        if all(kind == "site" for kind, *_ in wraps(source, k)):
             _add(source, k, k in pulled)
         else:
-            _report(source, k)
+            _report(source, k, _laws(source, k), _limits(source, k))
 
 
 def _laws(source: Source, k: int) -> dict[str, float]:
@@ -65,32 +68,66 @@ def _limits(source: Source, k: int) -> tuple[float, float] | None:
 
 
 def _add(source: Source, k: int, pulled: bool) -> None:
-    model, name, laws, limits = source.model, source.name("tendon", k), _laws(source, k), _limits(source, k)
-    low, high = (float(v) for v in model.tendon_lengthspring[k])
-    if laws["stiffness"] and low != high:
-        source.report.append(f"tendon {name!r}: a spring that is slack between {low:g} and {high:g} m is not simulated")
-        laws["stiffness"] = 0.0
-    if limits is not None and (softened(model.tendon_solref_lim[k], model.tendon_solimp_lim[k]) or model.tendon_margin[k]):
-        source.report.append(f"tendon {name!r}: its range is rigid; solreflimit, solimplimit and margin are not used")
+    """A spatial tendon through sites: its own element with damper, drive and spring, or a cable for the spring beside it."""
+    model, laws, limits = source.model, _laws(source, k), _limits(source, k)
     _report_newer(source, k)
     if not (any(laws.values()) or limits is not None or pulled):
         return
+    sites = [site for _, site, _ in wraps(source, k)]
+    bodies, points = [source.body(int(model.site_bodyid[s])) for s in sites], [np.array(source.data.site_xpos[s]) for s in sites]
+    if len(set(bodies)) == 1 or np.linalg.norm(np.diff(points, axis=0), axis=1).min() < 1e-9:
+        what = "runs on one body" if len(set(bodies)) == 1 else "has neighbouring sites that coincide at the reference pose"
+        source.report.append(f"tendon {source.name('tendon', k)!r} {what}: it is left out")
+        return
+    spring, cable = _springs(source, k, laws.pop("stiffness"))
+    title = source.tendons[k] = source.free_name(source.name("tendon", k))
+    line, drive = list(zip(bodies, points)), "force" if pulled else None
+    if is_straight(source, k) and (laws["friction"] or limits is not None):
+        _point_spring(source, k, title, PointSpring(**spring, **laws, limits=limits, drive=drive))
+    else:
+        _report(source, k, {"friction": laws["friction"]}, limits)
+        if cable and not laws["damping"]:
+            source.mechanism.cable(title, line, stiffness=cable["stiffness"], length=cable["rest"], drive=drive)
+            return
+        source.mechanism.path(title, line, stiffness=spring["stiffness"], length=spring["rest"], damping=laws["damping"], drive=drive)
+    if cable:
+        source.mechanism.cable(source.free_name(f"{title} spring"), line, stiffness=cable["stiffness"], length=cable["rest"])
+
+
+def _springs(source: Source, k: int, stiffness: float) -> tuple[dict[str, float], dict[str, float]]:
+    """The spring of a tendon as that of a path, and as a cable where it pulls alone: MuJoCo's is slack between two lengths."""
+    low, high = (float(v) for v in source.model.tendon_lengthspring[k])
+    nothing = dict(stiffness=0.0, rest=0.0)
+    if not stiffness or low == high:
+        return dict(stiffness=stiffness, rest=low if stiffness else 0.0), {}
+    if low <= 0.0:
+        return nothing, dict(stiffness=stiffness, rest=high)
+    source.report.append(f"tendon {source.name('tendon', k)!r}: a spring that is slack between {low:g} and {high:g} m is not simulated")
+    return nothing, {}
+
+
+def _point_spring(source: Source, k: int, title: str, spring: PointSpring) -> None:
+    model = source.model
+    soft = softened(model.tendon_solref_lim[k], model.tendon_solimp_lim[k]) or model.tendon_margin[k]
+    if soft and np.isfinite(np.array(spring.limits)).any():
+        source.report.append(f"tendon {source.name('tendon', k)!r}: its range is rigid; solreflimit, solimplimit and margin are not used")
     bodies, points = ends(source, k)
-    spring = PointSpring(
-        stiffness=laws["stiffness"], damping=laws["damping"], rest=low if laws["stiffness"] else 0.0, friction=laws["friction"], limits=limits,
-        drive="force" if pulled else None,
-    )
-    source.tendons[k] = source.free_name(name)
-    source.mechanism.joint(source.tendons[k], spring, *bodies, at=(points[0], points[1]))
+    source.mechanism.joint(title, spring, *bodies, at=(points[0], points[1]))
 
 
-def _report(source: Source, k: int) -> None:
-    """What a tendon over several joints, pulleys or surfaces does to the motion by itself."""
-    name, laws = source.name("tendon", k), _laws(source, k)
-    what = [word for word, value in laws.items() if value] + (["range"] if _limits(source, k) is not None else [])
+def _report(source: Source, k: int, laws: dict[str, float], limits: tuple[float, float] | None) -> None:
+    """What a tendon over several joints, pulleys or surfaces, or through several sites, does not do to the motion by itself."""
+    what = [word for word, value in laws.items() if value] + (["range"] if limits is not None else [])
     if what:
-        source.report.append(f"tendon {name!r} runs over {len(wraps(source, k))} joints, sites or surfaces: its {' and '.join(what)} are not simulated")
-    _report_newer(source, k)
+        source.report.append(
+            f"tendon {source.name('tendon', k)!r} runs over {_described(source, k)}: its {' and '.join(what)} {'is' if len(what) == 1 else 'are'} not simulated")
+
+
+def _described(source: Source, k: int) -> str:
+    """What a tendon runs over, in words: "3 sites and a pulley"."""
+    kinds = [kind for kind, *_ in wraps(source, k)]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    return " and ".join(f"a {kind}" if count == 1 else f"{count} {kind}s" for kind, count in counts.items())
 
 
 def _report_newer(source: Source, k: int) -> None:

@@ -13,14 +13,16 @@ from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgs
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model
 from dalembert.mechanism.actuators import Actuator
-from dalembert.mechanism.mechanism import JointElement, Mechanism, vector
+from dalembert.mechanism.forces import Path as LinePath
+from dalembert.mechanism.forces import Servo
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
 from dalembert.mechanism.visuals import Mesh, Visual
 
 
 def read_native(path: Path, options: Options) -> Mechanism:
     """The mechanism of a .toml or .json file."""
-    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "keyframe", "position", "orientation")
+    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "actuators", "keyframe", "position", "orientation")
     return loads(read_model(path), path.suffix.lower(), str(path), options)
 
 
@@ -32,6 +34,8 @@ def loads(text: bytes, ending: str, source: str, options: Options | None = None)
         data = decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ModelError(f"{source} is no valid {ending[1:].upper()}: {error}") from error
+    if isinstance(data, dict) and "loads" in data:
+        raise ModelError(f"{source} has a list 'loads', which is now called 'wrenches': rename it")
     try:
         checked = msgspec.convert(data, file_record())
     except msgspec.ValidationError as error:
@@ -58,8 +62,9 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         _read_joint(mechanism, entry, options)
     for entry in data["gears"]:
         mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
-    for entry in data["loads"]:
+    for entry in data["wrenches"]:
         mechanism.wrench(entry["body"], force=entry["force"], torque=entry["torque"])
+    _read_forces(mechanism, data)
     for entry in data["start"]:
         if (entry["joint"] is None) == (entry["body"] is None):
             raise ModelError("each entry of start names a joint or a body")
@@ -67,8 +72,8 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         mechanism.start(name, entry["value"], rate=entry["rate"], linear=entry["linear"], angular=entry["angular"])
     for entry in data["actuators"]:
         for joint in entry["arms"]:
-            if not isinstance(mechanism[joint], JointElement):
-                raise ModelError(f"actuator {entry['name']!r} needs joints, got {joint!r}")
+            if not isinstance(mechanism[joint], JointElement | LinePath):
+                raise ModelError(f"actuator {entry['name']!r} needs joints or paths, got {joint!r}")
         tuples: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
         mechanism.actuators[entry["name"]] = Actuator(**tuples)
     if options.contacts:
@@ -77,6 +82,26 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         mechanism.visuals["world"] = [_read_visual(v, "world") for v in data["visuals"]]
     mechanism.report.extend(data["report"])
     return mechanism
+
+
+def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:
+    """Paths, and forces on bodies."""
+    for entry in data["paths"]:
+        ends = [(mechanism._body(end["body"], f"path {entry['name']!r}"), vector(end["point"], 3, f"a point of path {entry['name']!r}")) for end in entry["points"]]
+        laws = dict(stiffness=entry["stiffness"], damping=entry["damping"], length=entry["rest"], drive=entry["drive"])
+        path = (mechanism.cable if entry["pulls"] else mechanism.path)(entry["name"], [(body, _in_world(body, p)) for body, p in ends], **laws)
+        object.__setattr__(path, "points", np.array([point for _, point in ends]))
+    for entry in data["forces"]:
+        point = vector(entry["point"], 3, f"point of force {entry['name']!r}")
+        object.__setattr__(mechanism.force(entry["name"], entry["body"], entry["force"], follows=entry["follows"]), "point", point)
+    for entry in data["drags"]:
+        mechanism.drag(**entry)
+    for entry in data["penalties"]:
+        _keep(mechanism.penalty(**entry), normal=entry["normal"])
+
+
+def _in_world(body: Body, point: np.ndarray) -> np.ndarray:
+    return body.position + rotation_matrix(body.orientation) @ point
 
 
 def _read_contacts(mechanism: Mechanism, data: dict[str, Any]) -> None:
@@ -138,6 +163,8 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
     if not options.limits:
         parameters = {k: v for k, v in parameters.items() if k not in ("limits", "friction", "restitution")}
+    if "servo" in parameters:
+        parameters["servo"] = _read_servos(parameters["servo"], name)
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
     tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
@@ -150,6 +177,19 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
         object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
     for field in ("frame_parent", "frame_child"):
         object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
+
+
+def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:
+    """A servo, or a list of one or "" per free direction."""
+    if isinstance(value, list):
+        return [_read_servos(v, name) if v else None for v in value]  # type: ignore[misc]
+    known = {f.name for f in fields(Servo)}
+    if not isinstance(value, dict) or not {"stiffness"} <= set(value) <= known:
+        raise ModelError(f"a servo of joint {name!r} has stiffness and may have {', '.join(sorted(known - {'stiffness'}))}, got {value!r}")
+    try:
+        return Servo(**value)
+    except ModelError as error:
+        raise ModelError(f"joint {name!r}: {error}") from None
 
 
 def _read_shape(data: dict[str, Any], depth: int = 0) -> Shape:

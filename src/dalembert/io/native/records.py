@@ -9,6 +9,7 @@ from typing import Any
 
 from dalembert.errors import MissingExtraError
 from dalembert.mechanism import convex, shapes
+from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import JOINTS, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape
 
@@ -50,13 +51,23 @@ def file_record() -> Any:
         ("point_parent", Vector), ("point_child", Vector), ("frame_parent", Matrix), ("frame_child", Matrix))
     gear = struct(
         "Gear", ("name", str), ("first", str), ("second", str), ("ratio", float), ("offset", float, 0.0), ("directions", list[int], values(0, 0)))
-    load = struct("Load", ("body", str), ("force", Vector, nothing), ("torque", Vector, nothing))
+    wrench = struct("Wrench", ("body", str), ("force", Vector, nothing), ("torque", Vector, nothing))
+    end = struct("PathPoint", ("body", str), ("point", Vector))
+    path = struct(
+        "Path", ("name", str), ("points", list[end]), ("stiffness", float, 0.0), ("damping", float, 0.0), ("rest", float), ("pulls", bool, False),
+        ("drive", str | None, None))
+    force = struct("Force", ("name", str), ("body", str), ("force", Vector), ("point", Vector, nothing), ("follows", bool, False))
+    drag = struct("Drag", ("name", str), ("body", str), ("linear", float, 0.0), ("angular", float, 0.0))
+    penalty = struct(
+        "Penalty", ("name", str), ("body", str), ("point", Vector, nothing), ("normal", Vector), ("offset", float, 0.0), ("stiffness", float),
+        ("damping", float, 0.0), ("friction", float, 0.0), ("tangential", float, 0.0))
     start = struct(
         "Start", ("joint", str | None, None), ("body", str | None, None), ("value", Value, None), ("rate", Value, None),
         ("linear", Vector | None, None), ("angular", Vector | None, None))
     actuator = struct(
         "Actuator", ("name", str), ("arms", dict[str, float]), ("gain", float, 1.0), ("bias", Vector, nothing),
-        ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0))
+        ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0),
+        ("servo", bool, False))
     ground = struct("Ground", *environment, ("normal", Vector), ("offset", float, 0.0))
     obstacle = struct("Obstacle", *environment, ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright))
     terrain = struct("Terrain", *environment, ("heights", Matrix), ("origin", Vector), ("spacing", Vector))
@@ -67,7 +78,7 @@ def file_record() -> Any:
         "ContactPoint", ("body", str), ("point", Vector), ("radius", float, 0.0), ("friction", Fraction, None), ("restitution", Fraction, None))
     pair = struct("Pair", ("between", list[str]), ("friction", float, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
     lists = dict(
-        joints=joint, gears=gear, loads=load, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
+        joints=joint, gears=gear, paths=path, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
         colliders=collider, contact_points=point, pairs=pair, visuals=visual, report=str,
     )
     return struct(
@@ -84,6 +95,11 @@ def schema() -> dict[str, Any]:
     known: Sequence[str] = sorted({f.name for kind in TYPES.values() for f in fields(kind)})
     joint["parameters"] = {"type": "object", "propertyNames": {"enum": list(known)}, "default": {},
                            "description": "; ".join(f"{n}: {', '.join(f.name for f in fields(k))}" for n, k in sorted(TYPES.items()))}
+    joint["parameters"]["properties"] = {"servo": {"anyOf": [{"$ref": "#/$defs/Servo"}, {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Servo"}, {"const": ""}]}}]}}
+    published["$defs"]["Servo"] = {
+        "type": "object", "required": ["stiffness"], "additionalProperties": False,
+        "properties": {f.name: {"type": "number"} for f in fields(Servo)} | {"bound": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
+    }
     published["$defs"]["Shape"] = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "enum": sorted(SHAPES)}}}
     for owner in ("Body", "Visual"):
         published["$defs"][owner]["properties"]["shape"] = {"anyOf": [{"$ref": "#/$defs/Shape"}, {"type": "null"}], "default": None}

@@ -12,26 +12,33 @@ from dalembert.errors import MissingExtraError, ModelError
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
 from dalembert.io.whole import write_whole
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
+from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
+from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
 from dalembert.mechanism.visuals import Mesh, Visual
 
+Surface = Ground | Obstacle | HeightField | Collider | ContactPoint
+
 
 def to_data(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism as plain dicts, lists, numbers and words."""
-    if mechanism.potentials:
-        raise ModelError(f"potential {mechanism.potentials[0].name!r} of {mechanism.name!r} is a Python function, which no model file can hold")
+    functions = [*(path for path in mechanism.paths if path.law is not None), *mechanism.force_laws, *mechanism.constraints]
+    if functions:
+        raise ModelError(f"no model file can hold a Python function, and {mechanism.name!r} has those of: {', '.join(map(repr, functions))}")
     data: dict[str, Any] = dict(
         format=FORMAT, name=mechanism.name, gravity=_plain(mechanism.gravity),
         bodies=[_body(mechanism, body) for body in mechanism.bodies], joints=[_joint(j) for j in mechanism.joints],
     )
     optional = dict(
         gears=[_gear(c) for c in mechanism.couplings],
-        grounds=[_surface(e) for e in mechanism.grounds], obstacles=[_surface(e) for e in mechanism.obstacles],
-        terrains=[_surface(e) for e in mechanism.terrains], colliders=[_surface(e) for e in mechanism.colliders],
-        contact_points=[_surface(e) for e in mechanism.contact_points],
+        paths=[_path(p) for p in mechanism.paths], forces=[_on_body(f) for f in mechanism.point_forces],
+        drags=[_on_body(d) for d in mechanism.drags], penalties=[_on_body(p) for p in mechanism.penalties],
+        grounds=[_on_body(e) for e in mechanism.grounds], obstacles=[_on_body(e) for e in mechanism.obstacles],
+        terrains=[_on_body(e) for e in mechanism.terrains], colliders=[_on_body(e) for e in mechanism.colliders],
+        contact_points=[_on_body(e) for e in mechanism.contact_points],
         pairs=[dict(between=sorted(names), **asdict(law)) for names, law in mechanism.pair_laws.items()],
-        loads=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.wrenches.items()],
+        wrenches=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.wrenches.items()],
         start=[*(_drop(dict(joint=n, value=_plain(v), rate=_plain(r))) for n, (v, r) in mechanism.initial_joints.items()),
                *(_drop(dict(body=n, linear=_plain(v), angular=_plain(w))) for n, (v, w) in mechanism.initial_velocities.items())],
         actuators=[_drop({k: _plain(v) for k, v in asdict(a).items()}) for a in mechanism.actuators.values()],
@@ -47,7 +54,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
-    return value
+    return asdict(value) if isinstance(value, Servo) else value
 
 
 def _drop(data: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +103,7 @@ def _joint(joint: JointElement) -> dict[str, Any]:
         value = _plain(getattr(kind, field.name))
         if value is None or (field.name in LAWS and _says_nothing(value)):
             continue
-        parameters[field.name] = _worded(value) if field.name in ("drive", "limits") else value
+        parameters[field.name] = _worded(value) if field.name in ("drive", "limits", "servo") else value
     if parameters:
         data["parameters"] = parameters
     for name in ("point_parent", "point_child", "frame_parent", "frame_child"):
@@ -115,19 +122,27 @@ def _worded(value: Any) -> Any:
     """With words for what JSON or TOML has no number for: "" for None, "inf" and "-inf"."""
     if isinstance(value, list):
         return [_worded(v) for v in value]
+    if isinstance(value, dict):
+        return {name: _worded(v) for name, v in value.items()}
     if value is None:
         return ""
     return str(value) if isinstance(value, float) and np.isinf(value) else value
 
 
-def _surface(element: Ground | Obstacle | HeightField | Collider | ContactPoint) -> dict[str, Any]:
-    """Something that touches; the body it is on goes by its name."""
+def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
+    """Something that touches or pushes; the body it is on goes by its name."""
     data = {field.name: getattr(element, field.name) for field in fields(element)}
     if "body" in data:
         data["body"] = data["body"].name
     if "shape" in data:
         data["shape"] = _shape(data["shape"])
     return _drop({name: _plain(value) for name, value in data.items()})
+
+
+def _path(path: LinePath) -> dict[str, Any]:
+    points = [dict(body=body.name, point=_plain(point)) for body, point in zip(path.bodies, path.points)]
+    laws = dict(stiffness=path.stiffness, damping=path.damping, rest=path.rest, pulls=path.pulls)
+    return _drop(dict(name=path.name, points=points, **laws, drive=path.drive))
 
 
 def _gear(gear: Coupling) -> dict[str, Any]:

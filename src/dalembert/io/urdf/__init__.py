@@ -16,7 +16,7 @@ from dalembert.mechanism.mechanism import Mechanism
 
 def load_urdf(path: Path, options: Options) -> Mechanism:
     """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it."""
-    options.refuse("URDF", "keyframe")
+    options.refuse("URDF", "keyframe", "actuators")
     text = read_model(path)
     scan_xml(text, path)
     return Reader(_parse(text, path), read_extras(text), path, options).mechanism()
