@@ -77,13 +77,8 @@ def slider_at_dead_centre() -> tuple[da.Mechanism, Callable[[float], float]]:
 def test_the_general_step_is_taken_where_the_drives_hardly_hold_a_pose():
     mechanism, target = slider_at_dead_centre()
     with pytest.raises(da.StepFailure, match=r"hardly hold.*solver='general'"):
-<<<<<<< HEAD
-        follow(mechanism, {"guide": target}, da.Implicit(dt=0.01, solver="kinematic"), 1.2)
-    trajectory = follow(mechanism, {"guide": target}, da.Implicit(dt=0.01), 1.2)
-=======
         follow(mechanism, {"guide": target}, da.Implicit(dt=0.01, solver="kinematic"), 1.2, target_tolerance=0.0)
     trajectory = follow(mechanism, {"guide": target}, da.Implicit(dt=0.01), 1.2, target_tolerance=0.0)
->>>>>>> implicit-split
     assert trajectory.constraint_violation().max() < 1e-10
     np.testing.assert_allclose(trajectory.joint("guide").coordinates, [target(t) for t in trajectory.time], atol=1e-10)
     assert abs(trajectory.joint("bearing").coordinates[-1] - trajectory.joint("bearing").coordinates[70]) > 0.1
@@ -96,22 +91,13 @@ def test_a_step_that_fails_leaves_the_state(formulation):
     sim.set_target("right motor", lambda t: 0.3 * t - 0.1 * max(t - 0.05, 0.0))
     states = [sim.state]
 
-<<<<<<< HEAD
-    def until_it_fails() -> None:
-        while len(states) < 20:
-=======
     def run() -> None:
         for _ in range(20):
->>>>>>> implicit-split
             sim.step()
             states.append(sim.state)
 
     with pytest.raises(da.StepFailure):
-<<<<<<< HEAD
-        until_it_fails()
-=======
         run()
->>>>>>> implicit-split
     assert sim.time > 0.03
     assert sim.state == states[-1]
 

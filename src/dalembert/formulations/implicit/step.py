@@ -127,7 +127,6 @@ def try_stage(model, state, gamma, options, work, own):
     return outcome, iterations, size
 
 
-<<<<<<< HEAD
 @kernel
 def nudge_all(own, attempt):
     """Turn the bodies' velocities a little aside, by parts of the fastest turn."""
@@ -140,10 +139,7 @@ def nudge_all(own, attempt):
             own.bodies[i].w[c] += nudge(i, attempt) * fastest
 
 
-@kernel
-=======
 @inline
->>>>>>> implicit-split
 def multistep_step(model, state, targets, dt, options, work, own, after):
     """One step of a BDF formula (eq. 25) to the ``targets`` at its end."""
     gamma = bdf_gamma(options.multistep, dt)
