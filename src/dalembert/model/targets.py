@@ -8,7 +8,7 @@ from dalembert.model.assembly import coordinate_errors, nearest_pose
 from dalembert.model.placement import Placement
 
 #: targets missed by less than this are met, m or rad
-MET = 1e-8
+MET = 1e-11
 #: part of the largest miss below which a drive has no share in it
 SHARE = 1e-3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import StepFailure
-from dalembert.formulations.engine import Inputs, Source, Start
+from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
 from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, ImplicitState, new_scratch, record
@@ -17,7 +17,7 @@ from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.targets import largest_moves, unmet_targets
+from dalembert.model.targets import largest_moves
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 
 #: how many times the work of a factorisation exact Newton may cost
@@ -52,8 +52,6 @@ class ImplicitEngine(MaximalEngine):
         )
         bodies, joints, _ = self.sizes
         self.own = new_scratch(bodies, joints if np.any(self.model.joints["armature"] > 0.0) else 0, self.graph.edges)
-        self._whole = options.dt
-        self._asked: tuple[np.ndarray, np.ndarray] | None = None
 
     def _build(self) -> Graph:
         """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
@@ -87,10 +85,6 @@ class ImplicitEngine(MaximalEngine):
         """The state as the general step takes it."""
         return self.view(numbers)
 
-    def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
-        self._whole = dt
-        return super().advance(numbers, recording, source, first, count, dt)
-
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         outcome, done, size = run_steps(
             self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
@@ -100,8 +94,8 @@ class ImplicitEngine(MaximalEngine):
     def _note(self, numbers: np.ndarray, outcome: int, done: int, size: float, inputs: Inputs, dt: float) -> int:
         """Keep how a run ended, and for ``failure`` the state and the targets of a step that failed: the whole one, unless steps are chosen by their error."""
         self.outcome = (int(outcome), float(size))
-        if outcome != SOLVED and (dt == self._whole or self.options.accuracy is not None):
-            self._asked = numbers.copy(), inputs.target[done : done + 2].copy()
+        if outcome != SOLVED:
+            self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
 
     def step_error(self, dt: float) -> float:
@@ -114,13 +108,9 @@ class ImplicitEngine(MaximalEngine):
 
     # ---- failures
 
-    def _unmet(self) -> str | None:
-        """Targets of the failed step that no pose meets, in a sentence."""
-        return None if self._asked is None else unmet_targets(self.placement(self._asked[0]), self._asked[1][1])
-
     def _moves(self) -> str:
         """What the drives that move most do in the failed step."""
-        moves = "" if self._asked is None else largest_moves(self.placement(self._asked[0]), *self._asked[1])
+        moves = "" if self.asked is None else largest_moves(self.placement(self.asked[0]), *self.asked[1])
         return f"; drives move {moves} in it" if moves else ""
 
     def failure(self, time: float, dt: float) -> StepFailure:
@@ -132,7 +122,7 @@ class ImplicitEngine(MaximalEngine):
                 f"{where} does not reach an accuracy of {self.options.accuracy:g} m even in steps of {SMALLEST * dt:.3g} s. "
                 "Ask for less accuracy, or check for jumps of forces and targets there."
             )
-        unmet = self._unmet()
+        unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
         reason = {SINGULAR: "a pivot block is singular", TOO_FAST: "a body turns by more than a radian even in the shortest"}.get(

@@ -119,7 +119,7 @@ class KinematicEngine(ImplicitEngine):
         if self.outcome[0] == SINGULAR:
             reason = "the drives hardly hold it in that pose. Avoid the pose, or use solver='general'."
         else:
-            reason = self._unmet() or f"none was found from the pose before{self._moves()}. Use smaller steps or smoother targets."
+            reason = self.unmet() or f"none was found from the pose before{self._moves()}. Use smaller steps or smoother targets."
         return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {reason}")
 
 

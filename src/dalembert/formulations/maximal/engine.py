@@ -16,6 +16,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_rates
+from dalembert.model.targets import unmet_targets
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -46,6 +47,9 @@ class MaximalEngine:
         self.graph = self._build()
         self.compliance = COMPLIANCE if has_loops(self.model) else 0.0
         self.outcome = (0, 0.0)
+        self.whole = options.dt
+        #: the state before a whole step that failed, and the targets at its ends (2, joints, 6)
+        self.asked: tuple[np.ndarray, np.ndarray] | None = None
         self._views: tuple[Any, Any] = (None, None)
 
     def _build(self) -> Graph:
@@ -151,6 +155,7 @@ class MaximalEngine:
 
     def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt``, divided where that is needed. Returns how many succeeded."""
+        self.whole = dt
         return advance(self, numbers, recording, source, first, count, dt)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
@@ -186,6 +191,15 @@ class MaximalEngine:
         return np.zeros(len(recording.step_before), dtype=bool)
 
     # ---- failures
+
+    def note_asked(self, numbers: np.ndarray, inputs: Inputs, done: int, dt: float) -> None:
+        """Keep what a failed step was asked for; of the parts of a divided one, nothing."""
+        if dt == self.whole or getattr(self.options, "accuracy", None) is not None:
+            self.asked = numbers.copy(), inputs.target[done : done + 2].copy()
+
+    def unmet(self) -> str | None:
+        """Why the targets of a failed step cannot be met, if that is the reason."""
+        return None if self.asked is None else unmet_targets(self.placement(self.asked[0]), self.asked[1][1])
 
     def worst_row(self) -> str:
         """Name of the element with the largest residual of the last try."""

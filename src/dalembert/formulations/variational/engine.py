@@ -62,6 +62,8 @@ class VariationalEngine(MaximalEngine):
             self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
+        if done < count:
+            self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
 
     def _blocking(self, kick: float) -> list[str]:
@@ -89,12 +91,16 @@ class VariationalEngine(MaximalEngine):
                 f"{where}: body {body!r} spins at {spin:.4g} rad/s, more than a substep of {dt / parts:.3g} s can follow. "
                 "Use a smaller dt or more max_halvings."
             )
+        unmet = self.unmet()
+        if unmet is not None:
+            return StepFailure(f"{where}: {unmet}")
         blocking = self._blocking(dt / parts)
         if blocking:
             names = ", ".join(repr(name) for name in blocking[:4]) + (", ..." if len(blocking) > 4 else "")
             return StepFailure(
                 f"{where}: no rigid motion exists at this pose. {names} let bodies begin to move but not go on, as a chain does that is "
-                "pulled taut; the forces there are undetermined, and a smaller dt does not help. Give them some slack or a spring."
+                "pulled taut; the forces there are undetermined, and a smaller dt does not help. Give them some slack or a spring"
+                + (", or let targets that disagree be moved: Simulation(..., target_tolerance=...)." if len(self.model.driven) else ".")
             )
         reason = {NOT_CONVERGED: "Newton did not converge", SINGULAR: "a pivot block is singular"}.get(outcome, "unknown")
         return StepFailure(f"{where}: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. Use a smaller dt, or check the model there.")
