@@ -76,6 +76,23 @@ GEOMETRY = np.dtype(
 PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, general=0) + fields(F, margin=0))
 
 
+#: what a state holds besides of a body: the pose at which the list of what is near was made and the room there (m); what
+#: contacts exert after the last step
+LASTING_BODY = fields(F, place=8, wrench=6)
+#: and of a joint: what dry friction and limits exert along the directions after the last step
+LASTING_JOINT = fields(F, friction=6, limit=6)
+
+
+class ContactOptions(NamedTuple):
+    """What a step with contacts takes besides model, state, inputs and scene. ``sizes`` (n,): radii of the bodies (m)."""
+
+    compliance: float
+    tolerance: float
+    max_iterations: int
+    resting: float
+    sizes: np.ndarray
+
+
 class Shapes(NamedTuple):
     """What the narrow phase takes: pairs, geometries, corners, planes and loops of faces, edges, room for a polygon."""
 
