@@ -42,7 +42,6 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self.couples = bool(np.any(self.graph.edges >= 0))
 
     def _velocity(self, state: ImplicitState) -> np.ndarray:
-        # omega = 2 vec(q^-1 q'), and |q'| = |omega| / 2 for its size
         bodies = state.bodies
         q, w = bodies["q"], bodies["w"]
         spin = 2.0 * (q[:, :1] * w[:, 1:] - w[:, :1] * q[:, 1:] - np.cross(q[:, 1:], w[:, 1:]))
@@ -50,7 +49,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
 
     def _recall(self, state: ImplicitState) -> None:
         recall(self.model, self.graph.work, state)
-        recall_pose(self.model, self.graph.work, state)
+        recall_pose(self.model, self.graph.work, state, False)
 
     def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
         graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts)

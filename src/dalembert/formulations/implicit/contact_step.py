@@ -96,7 +96,7 @@ def multistep_encounter(model, state, dt, options, touching, work, own, scene, c
     aggregate_bdf(state, own, 2)
     guess(state, own, 2)
     place_rows_at_guess(model, work, own, gamma, scene)
-    outcome, iterations, size = try_encounter(model, state, gamma, touching, work, own, scene, count, speed, 2, False)
+    outcome, iterations, size = try_encounter(model, state, gamma, (gamma / dt) ** 2, touching, work, own, scene, count, speed, 2, False)
     if outcome == SOLVED and not is_settled(scene, CLOSED * dt):
         outcome = WOKEN
     return outcome, iterations, size, gamma
@@ -112,7 +112,7 @@ def dirk_encounter(model, state, targets, dt, options, touching, work, own, scen
         aggregate_stage(state, own, tableau.a, stage, dt)
         guess(state, own, 1)
         place_rows_at_guess(model, work, own, gamma, scene)
-        outcome, iterations, size = try_encounter(model, state, gamma, touching, work, own, scene, count, speed, 1, False)
+        outcome, iterations, size = try_encounter(model, state, gamma, (gamma / dt) ** 2, touching, work, own, scene, count, speed, 1, False)
         total += iterations
         if outcome == SOLVED and not is_settled(scene, CLOSED * dt):
             outcome = WOKEN
@@ -148,7 +148,7 @@ def euler_encounter(model, state, targets, dt, touching, work, own, scene, count
     """A step of backward Euler over which velocities may jump, with the rows of the knot, which is in the work."""
     set_targets(model, work, targets)
     aggregate_bdf(state, own, 1)
-    return try_encounter(model, state, dt, touching, work, own, scene, count, speed, 1, True)
+    return try_encounter(model, state, dt, 1.0, touching, work, own, scene, count, speed, 1, True)
 
 
 @kernel
@@ -157,8 +157,10 @@ def contact_step(model, state, inputs, index, dt, options, touching, work, own, 
 
     ``after``, which may be ``state`` itself, is written only if the step is solved.
     """
+    targets, history = inputs.target[index + 1], history_of(state.clock, dt)
+    smooth = history >= 1.0
     recall(model, work, state)
-    recall_pose(model, work, state)
+    recall_pose(model, work, state, smooth)
     if strays(model, work, state.bodies, touching.sizes, dt, False):
         return LOST, 0, 0.0, dt
     evaluate_pose(model, work)
@@ -167,11 +169,10 @@ def contact_step(model, state, inputs, index, dt, options, touching, work, own, 
     g = load3(model.gravity)
     speed = max(dt * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
     count = prepare(model, work, scene, dt, dt, speed)
-    targets, history = inputs.target[index + 1], history_of(state.clock, dt)
     outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
-    smooth = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)
-    if smooth and not is_coming(model, work, scene, CLOSED * dt, touching.resting + speed):
-        if options.multistep == 2 and history >= 1.0:
+    able = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)
+    if able and not is_coming(model, work, scene, CLOSED * dt, touching.resting + speed):
+        if options.multistep == 2 and smooth:
             set_targets(model, work, targets)
             outcome, total, size, gamma = multistep_encounter(model, state, dt, options, touching, work, own, scene, count, speed)
         else:
@@ -181,14 +182,14 @@ def contact_step(model, state, inputs, index, dt, options, touching, work, own, 
     if outcome != SOLVED:
         if total > 0:
             recall(model, work, state)
-            recall_pose(model, work, state)
+            recall_pose(model, work, state, smooth)
             evaluate_pose(model, work)
             place_rows(model, work, scene)
         history, gamma, resting = -1.0, dt, touching.resting
         outcome, iterations, size = euler_encounter(model, state, targets, dt, touching, work, own, scene, count, speed)
         total += iterations
     if outcome == SOLVED:
-        recall_pose(model, work, state)
+        recall_pose(model, work, state, smooth)
         if tunnels(work, scene):
             return TOO_FAST, total, size, gamma
         if strays(model, work, state.bodies, touching.sizes, 0.0, True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, wake
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.nodes import Encounter, build_nodes, limit_at_knot
+from dalembert.contact.nodes import Encounter, build_nodes, flow, limit_at_knot
 from dalembert.formulations.implicit.equations import (
     Stage,
     add4,
@@ -31,7 +31,7 @@ from dalembert.solvers.interior_point import BLUNT, build_interior_point
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import add3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4, store9
+from dalembert.spatial.tuples import add3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4, store9, sub3
 
 #: a smooth stage in which something closed that was not expected to
 WOKEN = 12
@@ -100,16 +100,62 @@ interior_point = build_interior_point(
 solve_encounter = interior_point.solve
 
 
+@inline
+def angular_velocity(q, w):
+    """omega = 2 vec(q^-1 q')."""
+    a = quaternion.multiply(inverse(q), w)
+    return (2.0 * a[1], 2.0 * a[2], 2.0 * a[3])
+
+
 @kernel
-def recall_pose(model, work, state):
-    """Put the knot's pose and momenta into the work."""
+def recall_pose(model, work, state, smooth):
+    """Put the knot's pose and the momenta just before it into the work.
+
+    After a ``smooth`` step these are means over it, as impacts may lie anywhere in the next one; ``v`` and ``w`` of the work
+    are what velocities change by in half a step.
+    """
     for i in range(model.bodies.shape[0] - 1):
         body, past, fixed = work.bodies[i], state.bodies[i], model.bodies[i]
         store3(body.x, load3(past.x))
         store4(body.q, quaternion.normalize(load4(past.q)))
-        a = quaternion.multiply(inverse(load4(past.q)), load4(past.w))
-        store3(body.p, scale3(fixed.mass, load3(past.v)))
-        store3(body.l, mat_vec(load9(fixed.inertia), (2.0 * a[1], 2.0 * a[2], 2.0 * a[3])))
+        v, omega = load3(past.v), angular_velocity(load4(past.q), load4(past.w))
+        if smooth:
+            store3(body.v, scale3(0.5, sub3(v, load3(past.v1))))
+            store3(body.w, scale3(0.5, sub3(omega, angular_velocity(load4(past.q1), load4(past.w1)))))
+        else:
+            store3(body.v, (0.0, 0.0, 0.0))
+            store3(body.w, (0.0, 0.0, 0.0))
+        store3(body.p, scale3(fixed.mass, sub3(v, load3(body.v))))
+        store3(body.l, mat_vec(load9(fixed.inertia), sub3(omega, load3(body.w))))
+
+
+@inline
+def fall_of(work, a, b, row_a, row_b):
+    """What the rate along a row changes by in half a step."""
+    world = work.bodies.shape[0] - 1
+    fall = 0.0
+    if a != world:
+        fall += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
+    if b != world:
+        fall += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
+    return fall
+
+
+@kernel
+def let_fall(work, scene):
+    """What forces do in the rest of the step to what just bounced; without it small bounces would never end."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.bounced == 1:
+            contact.bounced = 2
+            contact.bound = max(0.0, contact.bound + fall_of(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.bounced[side] == 1:
+                fall = fall_of(work, limit.a, limit.b, limit.Ga, limit.Gb)
+                limit.bounced[side] = 2
+                limit.bound[side] = max(0.0, limit.bound[side] + (fall if side == 0 else -fall))
 
 
 @inline
@@ -168,10 +214,11 @@ def place_rows_at_guess(model, work, own, gamma, scene):
 
 
 @kernel
-def try_encounter(model, state, gamma, touching, work, own, scene, count, speed, order, impacts):
+def try_encounter(model, state, gamma, sharp, touching, work, own, scene, count, speed, order, impacts):
     """A stage from its first guess, less sharply and with other compliances until it is solved.
 
-    With ``impacts``, again with what woke up or bounced; without, the outcome is ``WOKEN`` where something did.
+    With ``impacts``, again with what woke up or bounced; without, the outcome is ``WOKEN`` where something did. ``sharp``:
+    how much smaller than usual products end, as impulses of a stage are smaller than those of a step.
     """
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     compliance = touching.compliance
@@ -188,7 +235,7 @@ def try_encounter(model, state, gamma, touching, work, own, scene, count, speed,
             recall(model, work, state)
             guess(state, own, order)
             clear_impulses(model, work)
-            outcome, spent, size = solve_encounter(encounter, touching.tolerance, touching.max_iterations, speed, blunt)
+            outcome, spent, size = solve_encounter(encounter, touching.tolerance, touching.max_iterations, speed, sharp * blunt)
             iterations += spent
             if outcome != SOLVED:
                 break
@@ -197,6 +244,7 @@ def try_encounter(model, state, gamma, touching, work, own, scene, count, speed,
                 return WOKEN, iterations, size
             if not impacts or woken + bounce(model, work, scene, gamma, touching.resting) == 0:
                 break
+            let_fall(work, scene)
             count += woken
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
