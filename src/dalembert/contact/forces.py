@@ -70,6 +70,7 @@ def keep_forces(model, work, scene, after, kick, resting):
 @kernel
 def note_state(state, tape, knot):
     """Until the next step says more, the forces at the knot it begins at are what lasts of the last step."""
+    tape.steps[knot, 0] = state.clock[1]
     for i in range(state.bodies.shape[0]):
         for c in range(6):
             tape.wrench[knot, i, c] = state.bodies[i].wrench[c]

@@ -130,11 +130,12 @@ class Tape(NamedTuple):
     limit: np.ndarray  # (N, joints, 6) along joint directions by limits
     after: np.ndarray  # (N, n, 6) momenta of the step that follows, less the half kick of what lasts: world, body
     spin_after: np.ndarray  # (N, joints, 6) momenta of reflected inertias in the step that follows
+    steps: np.ndarray  # (N, 1) how many steps of the same length lie behind, since a start or an impact
 
 
 def new_tape(knots: int, bodies: int, joints: int) -> Tape:
     """Room for a run."""
     return Tape(
         np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)),
-        np.zeros((knots, joints, 6)),
+        np.zeros((knots, joints, 6)), np.zeros((knots, 1)),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import Tape
-from dalembert.formulations.engine import Inputs
+from dalembert.formulations.engine import Inputs, Readings
 from dalembert.formulations.implicit.contact_step import CONTACT_BODY_STATE, CONTACT_JOINT_STATE, run_contact_steps
 from dalembert.formulations.implicit.encounter import recall_pose, solve_encounter
 from dalembert.formulations.implicit.engine import ImplicitEngine
@@ -22,12 +22,27 @@ from dalembert.formulations.maximal.reading import Reader
 from dalembert.kernels.ahead import Jobs
 from dalembert.mechanism.mechanism import Mechanism
 
+#: steps after a start until the forces of contacts have settled
+RIPE = 4
+
 
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
     stage = Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0)
     yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0)
     yield from examples.reading()
+
+
+def carry_back(tape: Tape) -> Tape:
+    """The tape with the forces of ripe steps at the knots before them, back to the last start or impact.
+
+    Multipliers of stages and first steps do not converge, and impacts leave no force at their knot.
+    """
+    steps, source = tape.steps[:, 0], np.arange(len(tape.steps))
+    for knot in reversed(range(len(source) - 1)):
+        if steps[knot] < RIPE and steps[knot + 1] == steps[knot] + 1:
+            source[knot] = source[knot + 1]
+    return tape._replace(wrench=tape.wrench[source], friction=tape.friction[source], limit=tape.limit[source])
 
 
 class ContactEngine(TouchingEngine, ImplicitEngine):
@@ -67,7 +82,11 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
         done = super().run(numbers, recording, inputs, first, count, dt)
-        return self._note(numbers, *self.outcome[:1], done, self.outcome[1], inputs, dt)
+        return self._note(numbers, self.outcome[0], done, self.outcome[1], inputs, dt)
+
+    def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+        tape = carry_back(Tape(*(array[:knots] for array in recording.tape)))
+        return super().read(ContactRecording(recording.plain, tape, recording.pages), inputs, knots, dt, coordinate)
 
     def _read_after(self, reader: Reader, tape: Tape) -> Mapping[str, np.ndarray]:
         """Momenta are those after the step already."""

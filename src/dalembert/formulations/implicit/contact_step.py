@@ -226,6 +226,7 @@ def run_contact_steps(model, state, inputs, options, touching, work, own, scene,
         used = write_log(scene, log, used, knot + 1, 1.0 / gamma)
         if begins:  # nothing else says what acts at a start
             note_state(state, tape, knot)
+            tape.steps[knot, 0] = 0.0
         note_state(state, tape, knot + 1)
         recording.substeps[knot + 1] = 1
         recording.iterations[knot + 1] = iterations
