@@ -53,9 +53,11 @@ def test_blocks_on_inclines_stick_below_the_cone_and_slide_above(formulation, de
 @pytest.mark.parametrize("degrees", [10, 20, 30])
 def test_rolling_on_inclines(formulation, degrees):
     expected = problem("contact_incline_suite")["reference"][str(degrees)]
+    # BDF2 brakes rotations, by the square of the turn per step: 0.35 rad at the end of the steepest incline with 10 ms
+    dt, within = (0.01, 1e-6) if formulation is da.Variational else (0.001, 1e-4)
     for shape, name in ((da.Sphere(radius=0.1, mass=1.0), "sphere_roll_acc"), (da.Cylinder(radius=0.1, length=0.2, mass=1.0, axis="y"), "disk_cylinder_roll_acc")):
-        acceleration, _ = slide(formulation, on_incline(degrees, 0.6, shape, 0.1), degrees, 0.01, 1.0)
-        assert acceleration == pytest.approx(expected[name], rel=1e-6)
+        acceleration, _ = slide(formulation, on_incline(degrees, 0.6, shape, 0.1), degrees, dt, 1.0)
+        assert acceleration == pytest.approx(expected[name], rel=within)
     slipping = slide(formulation, on_incline(degrees, 0.05, da.Sphere(radius=0.1, mass=1.0), 0.1), degrees, 0.005, 1.0)[0]
     assert slipping == pytest.approx(expected["sphere_slip_mu_0p05"]["acc"], rel=1e-3)
 
@@ -90,21 +92,28 @@ def test_a_linearised_cone_is_weaker_between_its_edges(formulation):
 def test_slide_to_roll(formulation):
     expected = problem("contact_slide_to_roll_sphere")["reference"]
 
-    def ball(linear, angular) -> da.Simulation:
+    def roll(linear, angular, duration: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
         mechanism = da.Mechanism("ball", gravity=(0, 0, -GRAVITY))
         mechanism.ground(friction=0.2)
         mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0), position=(0, 0, 0.1), collide=True)
         mechanism.start("ball", linear=linear, angular=angular)
-        return da.Simulation(mechanism, formulation(dt=0.01))
+        sim = da.Simulation(mechanism, formulation(dt=dt))
+        sim.run(duration)
+        return sim.velocity[0], Rotation.from_quat(sim.orientation[0], scalar_first=True).apply(sim.angular_velocity[0])
 
-    sim = ball((7, 0, 0), (0, 0, 0))
-    sim.run(1.5)
-    np.testing.assert_allclose(sim.velocity[0], (5.0, 0, 0), atol=1e-9)
-    sim = ball(expected["billiard"]["v0"], expected["billiard"]["w0"])
-    sim.run(1.0)
-    np.testing.assert_allclose(sim.velocity[0], expected["billiard"]["v_roll"], atol=1e-6)
-    turn = Rotation.from_quat(sim.orientation[0], scalar_first=True)
-    np.testing.assert_allclose(turn.apply(sim.angular_velocity[0]), expected["billiard"]["omega_roll"], atol=1e-5)
+    billiard = expected["billiard"]
+    if formulation is da.Implicit:  # rotations are of second order: 50 rad/s at the end
+        errors = [np.linalg.norm(roll((7, 0, 0), (0, 0, 0), 1.5, dt)[0] - (5.0, 0, 0)) for dt in (0.002, 0.001)]
+        assert errors[1] < 2e-3
+        assert errors[0] > 3.8 * errors[1]
+        errors = [np.linalg.norm(roll(billiard["v0"], billiard["w0"], 1.0, dt)[0] - billiard["v_roll"]) for dt in (0.002, 0.001)]
+        assert errors[1] < 1e-3
+        assert errors[0] > 3.5 * errors[1]
+        return
+    np.testing.assert_allclose(roll((7, 0, 0), (0, 0, 0), 1.5, 0.01)[0], (5.0, 0, 0), atol=1e-9)
+    velocity, spin = roll(billiard["v0"], billiard["w0"], 1.0, 0.01)
+    np.testing.assert_allclose(velocity, billiard["v_roll"], atol=1e-6)
+    np.testing.assert_allclose(spin, billiard["omega_roll"], atol=1e-5)
 
 
 def test_bouncing_ball(formulation):
