@@ -27,12 +27,12 @@ def frame(fall: float = 0.0) -> da.Mechanism:
 
 def egg() -> da.Mechanism:
     """An ellipsoid that rolls over its sides, from the start on."""
-    mechanism, semi = da.Mechanism("egg"), np.array([0.3, 0.2, 0.1])
+    mechanism, axes = da.Mechanism("egg"), (0.3, 0.2, 0.1)
     turn, spin = Rotation.from_rotvec((0, 0.4, 0)), np.array([0.0, 3.0, 0.0])
-    up = turn.as_matrix()[2]
-    height = np.linalg.norm(semi * up)
+    semi, up = np.array(axes), turn.as_matrix()[2]
+    height = float(np.linalg.norm(semi * up))
     mechanism.ground(friction=1.0)
-    mechanism.body("egg", da.Ellipsoid(semi_axes=semi, mass=1.0), position=(0, 0, height), orientation=turn.as_quat(scalar_first=True), collide=True)
+    mechanism.body("egg", da.Ellipsoid(semi_axes=axes, mass=1.0), position=(0, 0, height), orientation=turn.as_quat(scalar_first=True), collide=True)
     lowest = -turn.apply(semi**2 * up) / height
     mechanism.start("egg", linear=-np.cross(spin, lowest), angular=turn.inv().apply(spin))
     return mechanism

@@ -38,7 +38,7 @@ from dalembert.formulations.implicit.step import (
     history_of,
     keep_stage,
 )
-from dalembert.kernels import kernel
+from dalembert.kernels import inline, kernel
 from dalembert.model.pose import evaluate_pose, set_targets
 from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED, TOO_FAST
 from dalembert.spatial.tuples import load3, load4
@@ -48,20 +48,36 @@ CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + LASTING_JOINT)
 
 #: gaps below this speed (m/s, rad/s) times dt count as closed: what the interior point leaves is far below
 CLOSED = 1e-5
+#: what opens faster, and what closes with a larger impulse, than these parts of what gravity does in a step, is an event
+OPENS, PUSHES = 0.1, 1e-3
+
+
+@inline
+def changes(gap0, gap, push, least, speed, dt):
+    """True when a gap closes with an impulse, or one that was closed opens with a speed, worth mentioning beside ``speed`` (m/s).
+
+    ``push``: impulse over weight. What grazes, like the rim of a wheel, goes on as it is.
+    """
+    if gap0 < least:
+        return gap > OPENS * speed * dt
+    return gap < least and push > PUSHES * speed
 
 
 @kernel
-def is_settled(scene, least):
-    """True when just those gaps are closed, below ``least``, at the end of the stage that are at the knot."""
+def is_settled(scene, dt, speed):
+    """True when what touches at the knot, and nothing else, does so at the end of the stage."""
+    least = CLOSED * dt
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and (contact.gap0 < least) != (contact.gap < least):
+        if contact.awake != 0 and changes(contact.gap0, contact.gap, contact.gamma / contact.weight, least, speed, dt):
             return False
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):
-            if limit.awake[side] != 0 and (end_gap(limit, side, limit.c0) < least) != (end_gap(limit, side, limit.c) < least):
-                return False
+            if limit.awake[side] != 0:
+                gap0, gap = end_gap(limit, side, limit.c0), end_gap(limit, side, limit.c)
+                if changes(gap0, gap, limit.gamma[side] / limit.weight, least, speed, dt):
+                    return False
     return True
 
 
@@ -97,7 +113,7 @@ def multistep_encounter(model, state, dt, options, touching, work, own, scene, c
     guess(state, own, 2)
     place_rows_at_guess(model, work, own, gamma, scene)
     outcome, iterations, size = try_encounter(model, state, gamma, (gamma / dt) ** 2, touching, work, own, scene, count, speed, 2, False)
-    if outcome == SOLVED and not is_settled(scene, CLOSED * dt):
+    if outcome == SOLVED and not is_settled(scene, dt, speed):
         outcome = WOKEN
     return outcome, iterations, size, gamma
 
@@ -114,7 +130,7 @@ def dirk_encounter(model, state, targets, dt, options, touching, work, own, scen
         place_rows_at_guess(model, work, own, gamma, scene)
         outcome, iterations, size = try_encounter(model, state, gamma, (gamma / dt) ** 2, touching, work, own, scene, count, speed, 1, False)
         total += iterations
-        if outcome == SOLVED and not is_settled(scene, CLOSED * dt):
+        if outcome == SOLVED and not is_settled(scene, dt, speed):
             outcome = WOKEN
         if outcome != SOLVED:
             return outcome, total, size, gamma

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dalembert.errors import StepFailure
 from dalembert.forces.loads import potential_energy
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.graph import Graph, build_graph, has_loops
@@ -186,6 +187,10 @@ class MaximalEngine:
         return np.zeros(len(recording.step_before), dtype=bool)
 
     # ---- failures
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        raise NotImplementedError
 
     def worst_row(self) -> str:
         """Name of the element with the largest residual of the last try."""
