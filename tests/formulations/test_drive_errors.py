@@ -118,9 +118,9 @@ def test_a_drive_on_a_locked_direction(make, message):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_target_for_a_locked_direction(solver):
     sim = driven(zoo.walker_legs(), {}, solver)
-    with pytest.raises(da.ModelError, match="'left foot cover mount' is not motion-driven; it locks every direction"):
+    with pytest.raises(da.ModelError, match="'left foot cover mount' is not motion-driven and has no servo; it locks every direction"):
         sim.set_target("left foot cover mount", 0.1)
-    with pytest.raises(da.ModelError, match="'left knee' is not motion-driven; make it"):
+    with pytest.raises(da.ModelError, match="'left knee' is not motion-driven and has no servo; make it"):
         sim.set_target("left knee", 0.1)
     with pytest.raises(da.ModelError, match=r"target of joint 'left knee drive'.*must be 1 finite"):
         sim.set_target("left knee drive", (0.1, 0.2, 0.3))

@@ -18,12 +18,12 @@ from dalembert.solvers.outcomes import SOLVED
 GAMMA = 0.01
 
 
-def solved_stage(sim: da.Simulation) -> tuple[ImplicitEngine, Stage]:
+def solved_stage(sim: da.Simulation, mechanism: da.Mechanism) -> tuple[ImplicitEngine, Stage]:
     """The stage of a BDF1 step from where a simulation of either formulation is, solved."""
-    engine = ImplicitEngine(sim.mechanism, da.Implicit(dt=GAMMA))
-    coordinate, free = np.zeros((engine.sizes[1], 6)), [(j, j.type.freedom) for j in sim.mechanism.joints]
-    for joint, count in free:
-        coordinate[joint.index, :count] = sim.coordinates(joint.name)
+    engine = ImplicitEngine(mechanism, da.Implicit(dt=GAMMA))
+    coordinate = np.zeros((engine.sizes[1], 6))
+    for joint in mechanism.joints:
+        coordinate[joint.index, : joint.type.freedom] = sim.coordinates(joint.name)
     velocity = np.hstack([sim.velocity, sim.angular_velocity])
     state = engine.view(engine.start(Start(sim.position, sim.orientation, velocity, coordinate, coordinate)))
     work, own = engine.graph.work, engine.own
@@ -66,9 +66,9 @@ def quaternion_product(p, q):
     return np.array([p[0] * q[0] - p[1:] @ q[1:], *(p[0] * q[1:] + q[0] * p[1:] + np.cross(p[1:], q[1:]))])
 
 
-def check(sim: da.Simulation) -> None:
-    """At a solved stage, whose rows hold."""
-    engine, stage = solved_stage(sim)
+def check(sim: da.Simulation, mechanism: da.Mechanism | None = None) -> None:
+    """At a solved stage, whose rows hold; of another mechanism with the same bodies and joints, if given."""
+    engine, stage = solved_stage(sim, mechanism or sim.mechanism)
     residuals(stage)
     A, bodies, step = newton_matrix(engine, stage), stage.own.bodies, 1e-6
     column = 0
@@ -135,3 +135,20 @@ def test_newton_matrix_of_gears():
     mechanism.joint("slider", da.Prismatic(axis=(1, 1, 1)), "a", "c", at=(1, 1, 1))
     mechanism.gear("rack", "joint", "slider", ratio=2.5)
     check(da.Simulation(mechanism, da.Implicit(dt=0.01)))
+
+
+@pytest.mark.parametrize("joint", [da.Revolute(axis="y"), da.Prismatic(axis=(1, 2, 2)), da.Universal(axes=("z", "x"))], ids=["turn", "slide", "universal"])
+def test_newton_matrix_of_servos(joint):
+    check(moved(with_laws(joint, servo=da.Servo(stiffness=30.0, damping=2.0, target=0.3), damping=0.2), 5))
+
+
+def test_newton_matrix_of_loads():
+    """Forces on bodies by their pose and velocity; a penalty that sticks, and one that slips."""
+    sim = moved(da.Spherical(), 7)
+    mechanism = sim.mechanism.snapshot()
+    mechanism.force("push", "a", (1.0, 2.0, -3.0), at=(0.3, 0.1, 0.2))
+    mechanism.force("jet", "b", (4.0, 1.0, 2.0), at=(0.0, 0.4, 0.2), follows=True)
+    mechanism.drag("air", "a", linear=2.0, angular=0.7)
+    for name, friction in (("sticky", 100.0), ("slippery", 0.1)):
+        mechanism.penalty(name, "b", point=(0.1, 0.2, 0.3), normal=(0.1, 0.2, 1.0), offset=5.0, stiffness=3.0, damping=0.4, friction=friction, tangential=0.8)
+    check(sim, mechanism)

@@ -197,3 +197,33 @@ def test_a_body_follows_a_recorded_motion():
 def test_options_that_make_no_sense(options):
     with pytest.raises(da.ModelError, match="Implicit"):
         da.Implicit(**options)
+
+
+def with_all_forces() -> da.Mechanism:
+    """A servo, a band and a cable over an arm, a ball with drag on a soft floor, a potential, and a bead on a surface of the user's."""
+    mechanism = da.Mechanism("all forces")
+    mechanism.body("arm", da.Rod(length=0.6, mass=2.0, radius=0.02, axis="x"), position=(0.3, 0, 0))
+    mechanism.body("hand", da.Rod(length=0.4, mass=1.0, radius=0.02, axis="x"), position=(0.8, 0, 0))
+    mechanism.body("ball", da.Sphere(radius=0.05, mass=0.5), position=(0.5, 0.2, -0.3))
+    mechanism.body("bead", da.Sphere(radius=0.05, mass=0.5), position=(0.0, 0.5, -0.3))
+    mechanism.joint("shoulder", da.Revolute(axis="y", servo=da.Servo(stiffness=40.0, damping=3.0, target=0.3)), mechanism.world, "arm")
+    mechanism.joint("elbow", da.Revolute(axis="y", damping=0.1), "arm", "hand", at=(0.6, 0, 0))
+    mechanism.path("band", [(mechanism.world, (0.2, 0, 0.3)), ("arm", (0.4, 0, 0)), ("hand", (0.9, 0, 0))], stiffness=60.0, damping=1.0, length=0.5)
+    mechanism.cable("rope", [("hand", (1.0, 0, 0)), ("ball", (0.5, 0.2, -0.3))], stiffness=80.0, damping=0.5, length=0.3)
+    mechanism.force("push", "ball", (0.3, 0.1, 0.0), at=(0.5, 0.25, -0.3))
+    mechanism.drag("air", "ball", linear=0.5, angular=0.01)
+    mechanism.penalty("floor", "ball", offset=-0.45, stiffness=500.0, damping=1.0)
+    mechanism.force_law("magnet", ["ball", "bead"], energy=lambda x, q: 2.0 * np.sum((x[0] - x[1]) ** 2))
+    mechanism.constraint("bowl", "bead", lambda x, q: x[0][0] ** 2 + x[0][1] ** 2 + 0.3 * x[0][2] ** 2 - 0.277)
+    return mechanism
+
+
+@pytest.mark.parametrize(("method", "bar"), [("bdf2", 1e-3), ("sdirk2", 5e-3), ("pareschi_russo", 5e-4), ("semi_implicit", 8e-3)])
+def test_all_forces(method, bar):
+    """The same motion as that of the variational integrator, and the same tension."""
+    runs = [da.Simulation(with_all_forces(), f).run(0.5) for f in (da.Variational(dt=2.5e-4), da.Implicit(dt=2.5e-3, method=method))]
+    np.testing.assert_allclose(runs[1].position, runs[0].position[::10], atol=bar)
+    for name in ("shoulder", "elbow"):
+        np.testing.assert_allclose(runs[1].joint(name).force, runs[0].joint(name).force[::10], atol=300.0 * bar)
+    if method != "semi_implicit":
+        assert runs[1].iterations.max() < 9  # two stages

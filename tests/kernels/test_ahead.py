@@ -9,8 +9,9 @@ import time
 import pytest
 
 import dalembert as da
-from dalembert.formulations import implicit, variational
+from dalembert.formulations.implicit import engine as implicit
 from dalembert.formulations.variational import contact_engine as contact
+from dalembert.formulations.variational import engine as variational
 from dalembert.kernels.cache import can_wait
 from dalembert.kernels.compiler import signature_of
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.compile import compile_mechanism
+from dalembert.model.compile import compile_model
 
 
 def two_bodies() -> da.Mechanism:
@@ -99,7 +99,7 @@ def test_every_joint_locks_as_many_directions_as_its_table_says(kind):
     mechanism = two_bodies()
     at = ((0, 0, 0), (1, 0, 0)) if kind is da.Distance else (0.5, 0, 0)
     mechanism.joint("j", kind(), "a", "b", at=at)
-    record = compile_mechanism(mechanism).joints[0]
+    record = compile_model(mechanism).joints[0]
     assert record["locks"] == ROWS[kind]
     free = 5 if kind is da.Distance else kind().freedom
     assert record["locks"] + free == 6
@@ -108,7 +108,7 @@ def test_every_joint_locks_as_many_directions_as_its_table_says(kind):
 def test_driven_and_damped_directions_add_rows():
     mechanism = two_bodies()
     mechanism.joint("j", da.Cylindrical(axis="x", drive=("motion", None), damping=(0.0, 2.0)), "a", "b", at=(0.5, 0, 0))
-    record = compile_mechanism(mechanism).joints[0]
+    record = compile_model(mechanism).joints[0]
     assert (record["locks"], record["rows"]) == (5, 6)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import dalembert as da
 from dalembert import zoo
+from dalembert.model.placement import Placement
 
 # name: (maker, dt, bodies, joints, rows, rank of the rows)
 ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
@@ -47,15 +48,15 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
 
 def constraint_matrix(mechanism: da.Mechanism) -> np.ndarray:
     """(rows, 6 bodies): the gradients of all constraint rows at the start."""
-    engine = da.Simulation(mechanism, da.Variational(dt=0.01))._engine
-    engine.refresh()
+    sim, placement = da.Simulation(mechanism, da.Variational(dt=0.01)), Placement.of(mechanism)
+    placement.put(sim.position, sim.orientation)
     count = len(mechanism.bodies)
     rows = []
-    for joint in engine.records.joints:
+    for joint, at in zip(placement.model.joints, placement.work.joints):
         for k in range(int(joint["locks"])):
             row = np.zeros((count + 1, 6))
-            row[joint["parent"]] += joint["Gp"][k]
-            row[joint["child"]] += joint["Gc"][k]
+            row[joint["parent"]] += at["Gp"][k]
+            row[joint["child"]] += at["Gc"][k]
             rows.append(row[:count].ravel())
     return np.array(rows).reshape(-1, 6 * count)
 

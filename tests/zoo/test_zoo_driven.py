@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert import zoo
+from dalembert.model.placement import Placement
 from dalembert.model.topology import loop_count
 
 FORMULATIONS = {"variational": da.Variational(dt=0.01), "bdf2": da.Implicit(dt=0.01, method="bdf2")}
@@ -39,17 +40,16 @@ def rank(rows: list[np.ndarray], lengths: np.ndarray) -> int:
 
 def count(mechanism: da.Mechanism) -> Counts:
     """Counts of a mechanism whose motion drives are held, in its reference pose. ``redundant``: of all rows, drives included."""
-    engine = da.Variational(dt=0.01).engine(mechanism)
-    engine.refresh()
+    placement = Placement.of(mechanism)
     size = len(mechanism.bodies)
     lengths = np.ones((size, 6))
     lengths[:, 3:] = [[np.sqrt(np.trace(b.inertia) / b.mass)] * 3 for b in mechanism.bodies]
     passive, driven = [], []
-    for joint in engine.records.joints:
+    for joint, at in zip(placement.model.joints, placement.work.joints):
         for k in range(int(joint["locks"])):
             row = np.zeros((size + 1, 6))
-            row[joint["parent"]] += joint["Gp"][k]
-            row[joint["child"]] += joint["Gc"][k]
+            row[joint["parent"]] += at["Gp"][k]
+            row[joint["child"]] += at["Gc"][k]
             (passive if joint["row_direction"][k] < 0 else driven).append(row[:size].ravel())
     held, holding = rank(passive, lengths.ravel()), rank(passive + driven, lengths.ravel())
     rows = len(passive) + len(driven)

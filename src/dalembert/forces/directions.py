@@ -4,10 +4,11 @@ from __future__ import annotations
 from dalembert.forces.ball import add_ball_spring, ball_spring
 from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, write_direction
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import BALL
-from dalembert.model.rows import direction_gradient, frame_rotation
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import load9, mat_t_vec, mat_vec, neg3
 
 ZERO3 = (0.0, 0.0, 0.0)
@@ -23,12 +24,19 @@ def spring(joint, at, i):
 
 
 @inline
-def servo_force(joint, at, i, rate):
-    """Force of the servo along a direction at the knot, for a rate there; zero where there is none."""
+def servo_at(joint, at, i, rate):
+    """Force of the servo along a direction at the knot for a rate there, and its change D with the rate; zero where there is none."""
     if joint.driven[i] or not joint.follows[i]:
-        return 0.0
+        return 0.0, 0.0
     error = at.target[i] - at.coordinate[i]
-    return servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)[0]
+    force, _, D, _ = servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)
+    return force, D
+
+
+@inline
+def resistance(joint, at, i):
+    """What resists the rate along a direction at the knot: its damper, and a servo that is within its bound at rest."""
+    return joint.damping[i] - servo_at(joint, at, i, 0.0)[1]
 
 
 @inline

@@ -16,6 +16,7 @@ from dalembert.formulations.implicit.equations import (
     jacobian,
     load_vector,
     move,
+    relative_rate,
     restart,
     rounding_floor,
     spin_derivative,
@@ -58,9 +59,8 @@ def velocity(stage, i):
 @inline
 def velocity_terms(stage, i):
     """A = 1 - gamma q^-1 w of ``spin_derivative``."""
-    iterate, gamma = stage.own.bodies[i], stage.gamma
-    w = load4(iterate.w)
-    a = quaternion.multiply(inverse(add4(load4(iterate.qp), w, gamma)), w)
+    gamma = stage.gamma
+    a = relative_rate(stage.own.bodies[i], gamma)
     return (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
 
 

@@ -27,10 +27,11 @@ from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
 from dalembert.formulations.maximal.sizes import body_sizes
 from dalembert.kernels import inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
 from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
-from dalembert.model.rows import consistent, frame_rotation, row_value
+from dalembert.model.rows import consistent, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -68,6 +69,13 @@ def subtract_impulse(r, G, mu):
 
 
 @inline
+def relative_rate(iterate, gamma):
+    """a = q^-1 w = (s, omega/2) at the iterate."""
+    w = load4(iterate.w)
+    return quaternion.multiply(inverse(add4(load4(iterate.qp), w, gamma)), w)
+
+
+@inline
 def flow(G, body):
     """Rate along a row of six for a stage's velocities."""
     total = 0.0
@@ -99,13 +107,12 @@ def balance(stage):
         if not dot4(q, q) > 0.04:
             return 0.0, False
         store4(body.q, quaternion.normalize(q))
-        a = quaternion.multiply(inverse(q), load4(iterate.w))
-        store3(iterate.spin, (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
     evaluate_pose(model, work)
     evaluate_loads(model, work)
     if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
         for i in range(world):
-            put6(work.velocity[i], load3(own.bodies[i].v), load3(own.bodies[i].spin))
+            a = relative_rate(own.bodies[i], gamma)
+            put6(work.velocity[i], load3(own.bodies[i].v), (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
         push_on_bodies(model, work, work.velocity, 1)
     size = inertia_residual(stage)
     for i in range(model.joints.shape[0]):
@@ -142,7 +149,8 @@ def inertia_residual(stage):
         a = quaternion.multiply(back, w)
         b = quaternion.multiply(back, add4(w, load4(iterate.wp), -1.0))
         J = load9(fixed.inertia)
-        omega = load3(iterate.spin)
+        omega = (2.0 * a[1], 2.0 * a[2], 2.0 * a[3])
+        store3(iterate.spin, omega)
         Jw = mat_vec(J, omega)
         gyro = add3(cross3(omega, Jw), scale3(2.0 * a[0], Jw))
         turned = mat_vec(J, (2.0 * b[1], 2.0 * b[2], 2.0 * b[3]))
@@ -340,9 +348,7 @@ def law_row(stage, index, k, y, C, Rp):
             continue
         iterate = own.bodies[body]
         row = blocks[at.block_jp].M if end == 0 else blocks[at.block_jc].M
-        w = load4(iterate.w)
-        back = inverse(add4(load4(iterate.qp), w, gamma))
-        a = quaternion.multiply(back, w)
+        a = relative_rate(iterate, gamma)
         A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
         for c in range(3):
             row[k, c] = weight * (at.Gp[k, c] if end == 0 else at.Gc[k, c])
@@ -367,8 +373,7 @@ def law_row(stage, index, k, y, C, Rp):
 @inline
 def omega_derivative(iterate, gamma, g):
     """Gradient by angular velocity -> gradient by the four of e, vector first."""
-    w = load4(iterate.w)
-    a = quaternion.multiply(inverse(add4(load4(iterate.qp), w, gamma)), w)
+    a = relative_rate(iterate, gamma)
     A = (1.0 - gamma * a[0], -gamma * a[1], -gamma * a[2], -gamma * a[3])
     return (
         dot3(g, spin_derivative(A, unit(0))[1]), dot3(g, spin_derivative(A, unit(1))[1]),
@@ -439,7 +444,7 @@ def subtract_load(stage, index, K, D):
         M[r, 6] -= gamma * turned[3]
 
 
-@kernel
+@inline
 def load_vector(stage, pull):
     """Copy the residuals into the solver's vector; ``pull`` draws the impulses of redundant rows towards zero."""
     model, work = stage.model, stage.work
@@ -462,7 +467,7 @@ def load_vector(stage, pull):
         work.vector[tie.node].v[0] = tie.r + pull * soft * tie.mu
 
 
-@kernel
+@inline
 def turn(stage):
     """From e to dw = q e, in place."""
     work = stage.work
@@ -473,7 +478,7 @@ def turn(stage):
         d[3], d[4], d[5], d[6] = dw
 
 
-@kernel
+@inline
 def move(stage, step):
     """Iterate minus ``step`` times the Newton direction, dw = q e with q of the iterate that the direction belongs to."""
     model, work = stage.model, stage.work
@@ -493,13 +498,13 @@ def move(stage, step):
         tie.mu -= step * work.vector[tie.node].v[0]
 
 
-@kernel
+@inline
 def restart(stage):
     """The guess is that of the last state already."""
     return False
 
 
-@kernel
+@inline
 def rounding_floor(stage):
     """The residual that rounding alone can cause: nothing below it can be asked for."""
     model, work, gamma = stage.model, stage.work, stage.gamma

@@ -12,7 +12,7 @@ from dalembert.formulations.maximal.checks import check_contacts, check_steps
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from dalembert.formulations.maximal.engine import MaximalEngine
+    from dalembert.formulations.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Implicit:
         if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
             raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
 
-    def engine(self, mechanism: Mechanism) -> MaximalEngine:
+    def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
             self._check_touching(mechanism.name)

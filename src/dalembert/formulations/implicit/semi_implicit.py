@@ -15,7 +15,7 @@ from dalembert.forces.bodies import push_on_bodies
 from dalembert.forces.couplings import push_along_paths
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import evaluate_knot, project
-from dalembert.kernels import kernel
+from dalembert.kernels import inline, kernel
 from dalembert.model.pose import joint_rates, open_amounts, put6, set_targets
 from dalembert.model.records import COMPLIANT, F, fields
 from dalembert.spatial import quaternion
@@ -60,7 +60,7 @@ class StepOptions(NamedTuple):
     stabilization: float
 
 
-@kernel
+@inline
 def recall(model, work, state):
     """Put the state's knot into the work."""
     for i in range(model.bodies.shape[0] - 1):
@@ -73,7 +73,7 @@ def recall(model, work, state):
             at.spin[k] = past.spin[k]
 
 
-@kernel
+@inline
 def ask(model, work, own, before, targets, dt, stabilization):
     """The rates that the rows ask for: of the targets from ``before`` on, and a part of what is open back within the step."""
     pull = stabilization / dt
@@ -89,14 +89,15 @@ def ask(model, work, own, before, targets, dt, stabilization):
         work.couplings[i].r = -pull * own.gaps[i]
 
 
-@kernel
+@inline
 def push(model, work, state, own, dt):
     """Momenta after the step without the joints; paths and what depends on velocities as they are at its start."""
-    for i in range(model.bodies.shape[0] - 1):
-        fixed, past = model.bodies[i], state.bodies[i]
-        put6(own.velocity[i], scale3(1.0 / fixed.mass, load3(past.p)), mat_vec(load9(fixed.inertia_inverse), load3(past.l)))
-    push_on_bodies(model, work, own.velocity, 1)
-    push_along_paths(model, work, own.velocity)
+    if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
+        for i in range(model.bodies.shape[0] - 1):
+            fixed, past = model.bodies[i], state.bodies[i]
+            put6(own.velocity[i], scale3(1.0 / fixed.mass, load3(past.p)), mat_vec(load9(fixed.inertia_inverse), load3(past.l)))
+        push_on_bodies(model, work, own.velocity, 1)
+        push_along_paths(model, work, own.velocity)
     for i in range(model.bodies.shape[0] - 1):
         past, load = state.bodies[i], work.bodies[i].load
         w = mat_vec(load9(model.bodies[i].inertia_inverse), load3(past.l))
@@ -106,7 +107,7 @@ def push(model, work, state, own, dt):
             own.wanted[i, 3 + c] = past.l[c] + dt * (load[3 + c] - gyro[c])
 
 
-@kernel
+@inline
 def accept(model, work, state, targets, dt, own, after):
     """Write the state of the next knot into ``after``."""
     joint_rates(model, work, own.velocity, own.rows)
@@ -127,7 +128,7 @@ def accept(model, work, state, targets, dt, own, after):
     after.clock[0] = dt
 
 
-@kernel
+@inline
 def step(model, state, inputs, index, dt, options, work, own, after):
     """One step of length ``dt`` with the inputs ``index``. Returns the largest residual of the velocity rows, m/s.
 
@@ -146,7 +147,7 @@ def step(model, state, inputs, index, dt, options, work, own, after):
     return size
 
 
-@kernel
+@inline
 def record(model, state, recording, knot):
     """Write the state into the recording."""
     recording.step_before[knot] = state.clock[0]

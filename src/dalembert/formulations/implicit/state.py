@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
-from dalembert.kernels import inline, kernel
+from dalembert.kernels import inline
 from dalembert.model.pose import put6
 from dalembert.model.records import F, fields
 from dalembert.spatial import quaternion
@@ -63,7 +63,7 @@ def inverse(q):
     return (n * q[0], -n * q[1], -n * q[2], -n * q[3])
 
 
-@kernel
+@inline
 def recall(model, work, state):
     """Coordinates of the knot, to unwrap those of the stages against."""
     for i in range(model.joints.shape[0]):
@@ -71,7 +71,7 @@ def recall(model, work, state):
             work.joints[i].coordinate[k] = state.joints[i].coordinate[k]
 
 
-@kernel
+@inline
 def record(model, state, recording, knot):
     """Write the state into the recording: the pose, and the momenta with omega = 2 vec(q^-1 q')."""
     recording.step_before[knot] = state.clock[0]

@@ -21,7 +21,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.solvers.newton import build_newton
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED
-from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
@@ -40,7 +40,7 @@ class StepOptions(NamedTuple):
     tableau: Tableau
 
 
-@kernel
+@inline
 def aggregate(state, own, alpha0, alpha1):
     """Aggregate of the last two states for a multistep method (y_p of eq. 25)."""
     for i in range(own.axles.shape[0]):
@@ -98,7 +98,7 @@ def keep_stage(own, stage, gamma):
             body.kw[stage, c] = (body.w[c] - body.wp[c]) / gamma
 
 
-@kernel
+@inline
 def begin(state, own):
     """First guess of a stage: the velocities of the last state."""
     for i in range(own.bodies.shape[0]):
@@ -106,13 +106,17 @@ def begin(state, own):
         store4(own.bodies[i].w, load4(state.bodies[i].w))
 
 
-@kernel
+@inline
 def try_stage(model, state, gamma, options, work, own):
     """A stage from its first guess, with one compliance after the other until it is solved."""
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for softness in COMPLIANCES:
+    for attempt in range(len(COMPLIANCES) + NUDGES):
+        softness = COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0]
         recall(model, work, state)
-        begin(state, own)
+        if attempt < len(COMPLIANCES):
+            begin(state, own)
+        else:
+            nudge_all(own, attempt)
         clear_impulses(model, work)
         outcome, spent, size = newton(
             Stage(model, work, own, gamma, softness * options.compliance), options.tolerance, options.max_iterations,
@@ -124,6 +128,18 @@ def try_stage(model, state, gamma, options, work, own):
 
 
 @kernel
+def nudge_all(own, attempt):
+    """Turn the bodies' velocities a little aside, by parts of the fastest turn."""
+    fastest = 0.0
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            fastest = max(fastest, abs(own.bodies[i].w[c]))
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            own.bodies[i].w[c] += nudge(i, attempt) * fastest
+
+
+@inline
 def multistep_step(model, state, targets, dt, options, work, own, after):
     """One step of a BDF formula (eq. 25) to the ``targets`` at its end."""
     gamma = bdf_gamma(options.multistep, dt)
@@ -193,7 +209,7 @@ def shift(state, own, after):
         store4(new.w, w)
 
 
-@kernel
+@inline
 def accept(state, own, gamma, after):
     """The last stage is the next knot."""
     shift(state, own, after)
@@ -229,7 +245,7 @@ def combine(state, own, b, dt, after):
                 new.w[c] += dt * b[j] * body.kw[j, c]
 
 
-@kernel
+@inline
 def finish(model, targets, history, dt, work, after):
     """A solved step: coordinates and targets at the next knot, and its clock."""
     for i in range(model.joints.shape[0]):
@@ -247,7 +263,7 @@ def history_of(clock, dt):
     return clock[1] if clock[0] == dt else 0.0
 
 
-@kernel
+@inline
 def step(model, state, inputs, index, dt, options, work, own, after):
     """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual).
 

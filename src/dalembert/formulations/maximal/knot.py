@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.forces.couplings import coupling_rate
-from dalembert.forces.directions import servo_force
+from dalembert.forces.directions import resistance, servo_at
 from dalembert.forces.loads import evaluate_loads
 from dalembert.kernels import kernel
 from dalembert.linalg import clear, factor, solve
@@ -65,7 +65,7 @@ def knot_matrix(model, work, compliance, lag):
             S[k, k] = compliance * joint.soft[k]
             if joint.row_kind[k] == COMPLIANT:
                 S[k, k] = 1.0
-                weight = lag * joint.damping[joint.row_direction[k]] + joint.armature[joint.row_direction[k]]
+                weight = lag * resistance(joint, at, joint.row_direction[k]) + joint.armature[joint.row_direction[k]]
             for c in range(6):
                 if joint.parent != world:
                     work.blocks[at.block_jp].M[k, c] = weight * at.Gp[k, c]
@@ -117,7 +117,8 @@ def knot_residual(model, work, wanted, velocity, impulse, coupling_impulse, lag)
             r = work.vector[at.node].v
             direction = joint.row_direction[k]
             if joint.row_kind[k] == COMPLIANT:
-                r[k] = at.spin[direction] + lag * servo_force(joint, at, direction, flow) - impulse[i, k] - (lag * joint.damping[direction] + joint.armature[direction]) * flow
+                push = at.spin[direction] + lag * servo_at(joint, at, direction, 0.0)[0]
+                r[k] = push - impulse[i, k] - (lag * resistance(joint, at, direction) + joint.armature[direction]) * flow
             else:
                 r[k] = at.r[k] - flow
                 worst = max(worst, abs(r[k]))
@@ -207,7 +208,7 @@ def accelerate(model, work, compliance, velocity, impulse, coupling_impulse, fac
                 flow = 0.0
                 for c in range(6):
                     flow += at.Gp[k, c] * up[c] + at.Gc[k, c] * uc[c]
-                r[k] = -joint.damping[direction] * flow + servo_force(joint, at, direction, flow)
+                r[k] = -joint.damping[direction] * flow + servo_at(joint, at, direction, flow)[0]
                 if joint.armature[direction] > 0.0:
                     r[k] -= joint.armature[direction] * direction_bias(joint, direction, y, C, Rp, vp, wp, vc, wc)
             elif direction >= 0:
