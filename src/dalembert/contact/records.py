@@ -121,8 +121,8 @@ class Scene(NamedTuple):
 class Tape(NamedTuple):
     """What a run with contacts records besides poses, per knot (first axis).
 
-    Forces are means over the kick at the knot, which the step that follows determines. At the last knot they are what
-    lasts of the step before: all but impacts.
+    Forces are means over the kick at the knot, which the step that follows determines. At the last knot, and in implicit
+    runs at all knots, they are what lasts of the step before: all but impacts.
     """
 
     wrench: np.ndarray  # (N, n, 6) on the bodies by contacts: force (world), torque (body)
