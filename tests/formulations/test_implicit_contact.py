@@ -130,6 +130,23 @@ def test_a_block_on_a_rail_stops_where_coulomb_says():
     np.testing.assert_allclose(ends, 1.4321**2 / 3.0, atol=1e-4)
 
 
+@pytest.mark.parametrize("formulation", [da.Variational, da.Implicit], ids=["variational", "implicit"])
+def test_a_drive_feels_what_it_pushes(formulation):
+    mechanism = da.Mechanism("ram")
+    mechanism.ground(friction=0.4)
+    mechanism.body("box", da.Box(size=(0.2,) * 3, mass=1.0), position=(0.5, 0, 0.1), collide=True)
+    mechanism.body("ram", da.Box(size=(0.2, 0.1, 0.1), mass=2.0), position=(0.2, 0, 0.1), collide=True)
+    mechanism.contact_pair("box", "ram", friction=0.0)
+    mechanism.joint("rail", da.Prismatic(axis="x", drive="motion"), mechanism.world, "ram")
+    sim = da.Simulation(mechanism, formulation(dt=0.01))
+    sim.set_target("rail", lambda t: 0.4 * (1.0 - np.cos(1.5 * t)))
+    run = sim.run(1.5)
+    pushed = np.arange(100, 140)
+    expected = 0.4 * 9.81 + 3.0 * 0.9 * np.cos(1.5 * run.time[pushed])
+    np.testing.assert_allclose(run.joint("rail").actuation[pushed].ravel(), expected, rtol=5e-4)
+    assert run.contacts().gap.min() > -1e-12
+
+
 def test_friction_points_against_sliding():
     for angle in (0.3, 1.7, 4.0):
         mechanism = da.Mechanism("slide")

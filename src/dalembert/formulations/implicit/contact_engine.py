@@ -50,6 +50,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
 
     body_state, joint_state = CONTACT_BODY_STATE, CONTACT_JOINT_STATE
     jobs = staticmethod(ahead)
+    too_fast = "a body goes past another, or turns by more than a radian, even in the shortest"
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
         super().__init__(mechanism, options)

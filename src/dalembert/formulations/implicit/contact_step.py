@@ -37,6 +37,7 @@ from dalembert.formulations.implicit.step import (
     finish,
     history_of,
     keep_stage,
+    turns_far,
 )
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import evaluate_pose, set_targets
@@ -106,7 +107,7 @@ def is_coming(model, work, scene, least, fast):
 
 
 @kernel
-def multistep_encounter(model, state, dt, options, touching, work, own, scene, count, speed):
+def multistep_encounter(model, state, dt, touching, work, own, scene, count, speed):
     """A step of BDF2 as a contact problem. Returns (outcome, iterations, residual, gamma)."""
     gamma = bdf_gamma(2, dt)
     aggregate_bdf(state, own, 2)
@@ -190,7 +191,7 @@ def contact_step(model, state, inputs, index, dt, options, touching, work, own, 
     if able and not is_coming(model, work, scene, CLOSED * dt, touching.resting + speed):
         if options.multistep == 2 and smooth:
             set_targets(model, work, targets)
-            outcome, total, size, gamma = multistep_encounter(model, state, dt, options, touching, work, own, scene, count, speed)
+            outcome, total, size, gamma = multistep_encounter(model, state, dt, touching, work, own, scene, count, speed)
         else:
             between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
             outcome, total, size, gamma = dirk_encounter(model, state, between, dt, options, touching, work, own, scene, count, speed)
@@ -206,7 +207,7 @@ def contact_step(model, state, inputs, index, dt, options, touching, work, own, 
         total += iterations
     if outcome == SOLVED:
         recall_pose(model, work, state, smooth)
-        if tunnels(work, scene):
+        if tunnels(work, scene) or (touching.compliance > 0.0 and turns_far(state, own, gamma)):
             return TOO_FAST, total, size, gamma
         if strays(model, work, state.bodies, touching.sizes, 0.0, True):
             return LOST, total, size, gamma

@@ -37,6 +37,8 @@ class ImplicitEngine(MaximalEngine):
     """
 
     exact = True
+    #: what a step is too long for
+    too_fast = "a body turns by more than a radian even in the shortest"
     state_type, body_state, joint_state = ImplicitState, BODY_STATE, JOINT_STATE
     jobs = staticmethod(ahead)
 
@@ -135,7 +137,7 @@ class ImplicitEngine(MaximalEngine):
         unmet = self._unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        reasons = {SINGULAR: "a pivot block is singular", TOO_FAST: "a body goes past another within the step"}
+        reasons = {SINGULAR: "a pivot block is singular", TOO_FAST: self.too_fast}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
