@@ -9,10 +9,14 @@ from dalembert.contact.cone import complementarity
 from dalembert.contact.events import prepare
 from dalembert.contact.limits import limit_products
 from dalembert.contact.nodes import Encounter
+from dalembert.formulations.implicit import encounter as encounters
+from dalembert.formulations.implicit.contact_engine import ContactEngine as StageEngine
+from dalembert.formulations.implicit.equations import Stage
+from dalembert.formulations.implicit.step import aggregate_bdf
 from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.formulations.variational import contact_step as variational
 from dalembert.formulations.variational.contact_engine import ContactEngine
-from dalembert.formulations.variational.contact_step import interior_point, nodes
-from dalembert.formulations.variational.equations import Interval, first_guess, jacobian, load_vector, residual
+from dalembert.formulations.variational.equations import Interval, first_guess, residual
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.interior_point import open_all
 
@@ -52,15 +56,43 @@ def test_direction(cone, kappa):
     work.joints["mu"] = 0.1 * rng.normal(size=work.joints["mu"].shape)
     residual(interval)
     prepare(model, work, scene, DT, H, SPEED)
+    check_direction(variational, encounter, rng, cone, kappa)
+
+
+@pytest.mark.parametrize("cone", ["exact", "linear"])
+@pytest.mark.parametrize("kappa", [0.01, -1e-12])
+def test_direction_of_a_stage(cone, kappa):
+    simulation = da.Simulation(scene_with_everything(), da.Implicit(dt=DT, cone=cone, cone_edges=6))
+    engine = simulation._engine
+    assert isinstance(engine, StageEngine)
+    engine.overlaps(simulation.state.numbers)
+    model, work, scene, own = engine.model, engine.graph.work, engine.scene, engine.own
+    state = engine.view(simulation.state.numbers.copy())
+    encounter = Encounter(Stage(model, work, own, DT, 0.0), scene, DT)
+    rng = np.random.default_rng(1)
+    encounters.carry_on(work, state, DT)
+    prepare(model, work, scene, DT, H, SPEED)
+    aggregate_bdf(state, own, 1)
+    encounters.guess(state, own, 1)
+    own.bodies["v"] += rng.normal(size=(4, 3))
+    own.bodies["w"] += 0.5 * rng.normal(size=(4, 4))
+    work.joints["mu"] = 0.1 * rng.normal(size=work.joints["mu"].shape)
+    check_direction(encounters, encounter, rng, cone, kappa)
+
+
+def check_direction(kind, encounter, rng, cone, kappa):
+    """Along the direction of one kind of step problem residuals and products go where they are aimed at."""
+    step, scene = encounter.step, encounter.scene
+    model, work = step.model, step.work
     scene.contacts["awake"] = scene.contacts["used"]
     scene.limits["awake"] = np.isfinite(scene.limits["end"])
     scene.contacts["gamma0"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
     scene.contacts["beta0"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
-    interior_point.residual(encounter)
+    kind.interior_point.residual(encounter)
     open_all(scene, DT, SPEED)
 
     def state() -> tuple[np.ndarray, np.ndarray]:
-        assert interior_point.residual(encounter)[1]
+        assert kind.interior_point.residual(encounter)[1]
         awake = scene.contacts[scene.contacts["awake"] != 0]
         parts = [work.bodies["r"][:-1].ravel(), *(at["r"][: int(joint["rows"])] for joint, at in zip(model.joints, work.joints))]
         parts.append(awake["gap"] / DT - awake["bound"] - awake["s"])
@@ -69,21 +101,22 @@ def test_direction(cone, kappa):
 
     before, products = state()
     clear(work.blocks, work.schedule)
-    jacobian(interval)
-    nodes.jacobian(encounter)
+    kind.jacobian(step)
+    kind.nodes.jacobian(encounter)
     assert factor(work.blocks, work.schedule) == -1
-    load_vector(interval, 0.0)
-    nodes.load(encounter, kappa, False, 0.0)
+    kind.load_vector(step, 0.0)
+    kind.nodes.load(encounter, kappa, False, 0.0)
     solve(work.blocks, work.schedule, work.vector)
-    nodes.directions(encounter, kappa, False, 1.0, 0.0)
-    step = 1e-6
-    interior_point.move(encounter, step)
+    kind.nodes.directions(encounter, kappa, False, 1.0, 0.0)
+    kind.turn(step)
+    far = 1e-6
+    kind.interior_point.move(encounter, far)
     new_residual, new_products = state()
-    np.testing.assert_allclose((new_residual - before) / step, -before, atol=2e-4 * np.abs(before).max())
+    np.testing.assert_allclose((new_residual - before) / far, -before, atol=2e-4 * np.abs(before).max())
     if kappa > 0.0:
         counts = [2 if cone == "exact" else 8] * int((scene.contacts["awake"] != 0).sum())
         counts += [limit_products(l)[1] for l in scene.limits]
         aims = kappa * np.array(counts) - products
     else:
         aims = -0.99 * products
-    np.testing.assert_allclose((new_products - products) / step, aims, rtol=1e-3, atol=1e-4 * np.abs(products).max())
+    np.testing.assert_allclose((new_products - products) / far, aims, rtol=1e-3, atol=1e-4 * np.abs(products).max())

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import dalembert as da
+from dalembert.formulations.implicit import contact_engine as implicit_contact
 from dalembert.formulations.implicit import engine as implicit
 from dalembert.formulations.variational import contact_engine as contact
 from dalembert.formulations.variational import engine as variational
@@ -158,6 +159,7 @@ def test_a_run_says_once_that_it_compiles(tmp_path):
     (variational.ahead, da.zoo.three_link_loop, da.Variational(dt=0.01)),
     (implicit.ahead, da.zoo.three_link_loop, da.Implicit(dt=0.01)),
     (contact.ahead, da.zoo.box_drop, da.Variational(dt=0.01)),
+    (implicit_contact.ahead, da.zoo.box_drop, da.Implicit(dt=0.01)),
 ])
 def test_jobs_are_what_a_run_asks_for(jobs, make, formulation):
     """A job for other types than those of a run would be of no use: where the run found its kernels, it is cached."""

@@ -51,10 +51,15 @@ def arm_on_stops() -> da.Mechanism:
 SCENES = {"heap": (heap, 0.005), "billiards": (billiards, 0.005), "arm on stops": (arm_on_stops, 0.01)}
 
 
+@pytest.fixture(params=[da.Variational, da.Implicit], ids=["variational", "implicit"])
+def formulation(request):
+    return request.param
+
+
 @pytest.fixture(params=list(SCENES))
-def begin(request):
+def begin(request, formulation):
     make, dt = SCENES[request.param]
-    return lambda: da.Simulation(make(), da.Variational(dt=dt))
+    return lambda: da.Simulation(make(), formulation(dt=dt))
 
 
 def joined_and_left(trajectory: da.Trajectory) -> int:
@@ -108,7 +113,7 @@ def test_a_log_says_the_same_whatever_ran_before(begin):
 
 
 @pytest.mark.parametrize("read", [lambda sim: sim.velocity, lambda sim: sim.energy(), lambda sim: sim.coordinates("rail")], ids=["velocity", "energy", "coordinates"])
-def test_a_sliding_block_is_not_pushed_by_the_contact_of_the_last_run(read):
+def test_a_sliding_block_is_not_pushed_by_the_contact_of_the_last_run(formulation, read):
     ends = []
     for reads in (False, True):
         mechanism = da.Mechanism("sliding")
@@ -118,7 +123,7 @@ def test_a_sliding_block_is_not_pushed_by_the_contact_of_the_last_run(read):
         mechanism.joint("rail", da.Prismatic(axis="x", friction=3.0), mechanism.world, "cart")
         for name in ("block", "cart"):
             mechanism.start(name, linear=(2.6, 0, 0))
-        sim = da.Simulation(mechanism, da.Variational(dt=0.01))
+        sim = da.Simulation(mechanism, formulation(dt=0.01))
         sim.run(0.2)
         if reads:
             read(sim)

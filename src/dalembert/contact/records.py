@@ -76,6 +76,23 @@ GEOMETRY = np.dtype(
 PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, general=0) + fields(F, margin=0))
 
 
+#: what a state holds besides of a body: the pose at which the list of what is near was made and the room there (m); what
+#: contacts exert after the last step
+LASTING_BODY = fields(F, place=8, wrench=6)
+#: and of a joint: what dry friction and limits exert along the directions after the last step
+LASTING_JOINT = fields(F, friction=6, limit=6)
+
+
+class ContactOptions(NamedTuple):
+    """What a step with contacts takes besides model, state, inputs and scene. ``sizes`` (n,): radii of the bodies (m)."""
+
+    compliance: float
+    tolerance: float
+    max_iterations: int
+    resting: float
+    sizes: np.ndarray
+
+
 class Shapes(NamedTuple):
     """What the narrow phase takes: pairs, geometries, corners, planes and loops of faces, edges, room for a polygon."""
 
@@ -104,8 +121,8 @@ class Scene(NamedTuple):
 class Tape(NamedTuple):
     """What a run with contacts records besides poses, per knot (first axis).
 
-    Forces are means over the kick at the knot, which the step that follows determines. At the last knot they are what
-    lasts of the step before: all but impacts.
+    Forces are means over the kick at the knot, which the step that follows determines. At the last knot, and in implicit
+    runs at all knots, they are what lasts of the step before: all but impacts.
     """
 
     wrench: np.ndarray  # (N, n, 6) on the bodies by contacts: force (world), torque (body)
@@ -113,11 +130,12 @@ class Tape(NamedTuple):
     limit: np.ndarray  # (N, joints, 6) along joint directions by limits
     after: np.ndarray  # (N, n, 6) momenta of the step that follows, less the half kick of what lasts: world, body
     spin_after: np.ndarray  # (N, joints, 6) momenta of reflected inertias in the step that follows
+    steps: np.ndarray  # (N, 1) how many steps of the same length lie behind, since a start or an impact
 
 
 def new_tape(knots: int, bodies: int, joints: int) -> Tape:
     """Room for a run."""
     return Tape(
         np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)),
-        np.zeros((knots, joints, 6)),
+        np.zeros((knots, joints, 6)), np.zeros((knots, 1)),
     )

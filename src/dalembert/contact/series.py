@@ -14,8 +14,8 @@ class ContactSeries:
 
     ``knot``: index of the knot that the step ended at; ``pair``: index into ``names``; ``part``: which of the pair's points.
     ``gap`` in m, at that knot; ``normal_force`` in N, ``friction_force`` (3,) in N on the first of the pair, and ``point`` and
-    ``normal`` (from the second to the first) in the world, all at the knot the step began at. A step that was split has the
-    contacts of all its substeps.
+    ``normal`` (from the second to the first) in the world, all at the knot the step began at; in ``Implicit`` at the one it
+    ended at, points and normals of steps with impacts excepted. A step that was split has the contacts of all its substeps.
     """
 
     time: np.ndarray

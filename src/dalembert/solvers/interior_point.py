@@ -31,6 +31,8 @@ LATE, LONG = 1e-6, 0.7
 ROUNDING = 4e-13
 #: shortest step of the line search
 SHORTEST = 1e-5
+#: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
+BLUNT = (1.0, 100.0, 1e4)
 
 
 class InteriorPoint(NamedTuple):

@@ -37,6 +37,8 @@ class ImplicitEngine(MaximalEngine):
     """
 
     exact = True
+    #: what a step is too long for
+    too_fast = "a body turns by more than a radian even in the shortest"
     state_type, body_state, joint_state = ImplicitState, BODY_STATE, JOINT_STATE
     jobs = staticmethod(ahead)
 
@@ -125,9 +127,8 @@ class ImplicitEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        reason = {SINGULAR: "a pivot block is singular", TOO_FAST: "a body turns by more than a radian even in the shortest"}.get(
-            outcome, "Newton did not converge"
-        )
+        reasons = {SINGULAR: "a pivot block is singular", TOO_FAST: self.too_fast}
+        reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_row()}, residual {size:.3g} m/s{self._moves()}. Use a smaller dt, or check the model and its targets there."

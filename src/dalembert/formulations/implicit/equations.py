@@ -25,6 +25,7 @@ from dalembert.forces.directions import add_directions
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
+from dalembert.formulations.maximal.sizes import body_sizes
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
@@ -86,6 +87,16 @@ def flow(G, body):
 @kernel
 def residual(stage):
     """Evaluate all equations at the iterate. Returns (size in m/s, False when a joint flipped or a number is not finite)."""
+    size, fine = balance(stage)
+    if not fine:
+        return 0.0, False
+    own, fine = body_sizes(stage)
+    return max(size, own), fine
+
+
+@kernel
+def balance(stage):
+    """Write all equations at the iterate. Returns (size of those of rows and couplings in m/s, False as ``residual``)."""
     model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
     bodies = work.bodies
     world = bodies.shape[0] - 1
@@ -121,13 +132,6 @@ def residual(stage):
             subtract_impulse(bodies[joint.parent].r, at.Gp[k], at.mu[k])
     for i in range(model.couplings.shape[0]):
         size = max(size, coupling_residual(stage, i))
-    for i in range(world):
-        r, fixed = bodies[i].r, model.bodies[i]
-        linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
-        angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
-        if not isfinite(linear + angular):
-            return 0.0, False
-        size = max(size, max(linear, angular))
     return size, True
 
 

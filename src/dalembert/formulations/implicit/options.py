@@ -8,6 +8,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.maximal.checks import check_contacts, check_steps
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class Implicit:
     after; section 6.3), or "auto", which takes the kinematic one where it applies, and the general one for steps to poses in
     which the drives hold the mechanism too loosely for that. ``drive_weight``: how much the forces of
     motion drives weigh against those of joints when the kinematic solver shares out redundant ones.
+
+    Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
+    limits): what closes more slowly than this does not bounce. Steps in which something closes or opens are made by backward
+    Euler. The kinematic solver, "semi_implicit" and ``accuracy`` are for mechanisms in which nothing can touch.
     """
 
     dt: float
@@ -40,12 +45,13 @@ class Implicit:
     stabilization: float = 0.2
     solver: str = "auto"
     drive_weight: float = 1.0
+    cone: str = "exact"
+    cone_edges: int = 4
+    resting_speed: float = 0.01
 
     def __post_init__(self) -> None:
-        for name in ("dt", "tolerance"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"Implicit: {name} must be positive and finite, got {value}")
+        check_steps(self)
+        check_contacts(self)
         if not 0.0 <= self.stabilization <= 1.0:
             raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
         if self.solver not in ("auto", "general", "kinematic"):
@@ -61,17 +67,14 @@ class Implicit:
             raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
         if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
             raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
-        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
-            if getattr(self, name) < least:
-                raise ModelError(f"Implicit: {name} must be at least {least}, got {getattr(self, name)}")
 
     def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
-            raise ModelError(
-                f"Implicit does not take contacts, limits or dry friction yet, and {mechanism.name!r} has some: use Variational, "
-                "or leave them out, from a model file with load(..., contacts=False, limits=False)"
-            )
+            self._check_touching(mechanism.name)
+            from dalembert.formulations.implicit.contact_engine import ContactEngine
+
+            return ContactEngine(mechanism, self)
         if self.method == "semi_implicit":
             from dalembert.formulations.implicit.semi_implicit_engine import SemiImplicitEngine
 
@@ -91,3 +94,18 @@ class Implicit:
         from dalembert.formulations.implicit.engine import ImplicitEngine
 
         return ImplicitEngine(mechanism, self)
+
+    def _check_touching(self, name: str) -> None:
+        """Refuse what cannot be had with contacts, limits or dry friction."""
+        kind = ""
+        if self.method == "semi_implicit":
+            kind = "method='semi_implicit'; choose 'bdf2', 'bdf1', 'sdirk2' or 'pareschi_russo'"
+        elif self.solver == "kinematic":
+            kind = "solver='kinematic'; choose solver='general'"
+        elif self.accuracy is not None:
+            kind = "accuracy=; choose a dt"
+        if kind:
+            raise ModelError(
+                f"Implicit: {name!r} has contacts, limits or dry friction, which do not go with {kind}, use Variational, or leave them "
+                "out, from a model file with load(..., contacts=False, limits=False)"
+            )

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dalembert.errors import StepFailure
 from dalembert.forces.loads import potential_energy
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.graph import Graph, build_graph, has_loops
@@ -200,6 +201,10 @@ class MaximalEngine:
     def unmet(self) -> str | None:
         """Why the targets of a failed step cannot be met, if that is the reason."""
         return None if self.asked is None else unmet_targets(self.placement(self.asked[0]), self.asked[1][1])
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        raise NotImplementedError
 
     def worst_row(self) -> str:
         """Name of the element with the largest residual of the last try."""

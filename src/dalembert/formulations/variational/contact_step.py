@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.events import bounce, guess_impulses, is_impact, limit_approach, prepare, strays, tunnels, wake
+from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
+from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
+from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
+from dalembert.formulations.maximal.sizes import measure
 from dalembert.formulations.variational.equations import (
     Interval,
     balance,
-    body_sizes,
     extrapolate,
     first_guess,
     jacobian,
@@ -34,33 +35,14 @@ from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, re
 from dalembert.formulations.variational.step import finish, history_of, record, write_forces
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
-from dalembert.model.records import CONSTRAINT, SLIDE, F, fields
-from dalembert.solvers.interior_point import build_interior_point
-from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.model.records import CONSTRAINT
+from dalembert.solvers.interior_point import BLUNT, build_interior_point
+from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
 
-# Outcomes beyond those of a step without contacts.
-LOST, LOG_FULL = 10, 11
-#: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
-BLUNT = (1.0, 100.0, 1e4)
-#: how often a step is solved again with contacts that woke up or bounced
-ROUNDS = 12
-
-#: besides: pose at which the list of what is near was made and the room there (m); what contacts exert after the last step
-CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + fields(F, place=8, wrench=6))
-#: besides: what dry friction and limits exert along the directions after the last step
-CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + fields(F, friction=6, limit=6))
-
-
-class ContactOptions(NamedTuple):
-    """What a step with contacts takes besides model, state, inputs and scene. ``sizes`` (n,): radii of the bodies (m)."""
-
-    compliance: float
-    tolerance: float
-    max_iterations: int
-    resting: float
-    sizes: np.ndarray
+CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + LASTING_BODY)
+CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + LASTING_JOINT)
 
 
 @inline
@@ -99,20 +81,6 @@ def end_gradient(interval, i, row, out):
 def push(interval, i, row, impulse):
     """An impulse along a row, off the body's residual."""
     subtract_impulse(interval.work.bodies[i].r, row, impulse)
-
-
-@kernel
-def measure(interval):
-    """Size (m/s) of the bodies' residuals in their present place, and of dampers, which steps shortened by cones leave open."""
-    model, work = interval.model, interval.work
-    size, fine = body_sizes(interval)
-    for i in range(model.joints.shape[0]):
-        joint = model.joints[i]
-        for k in range(joint.locks, joint.rows):
-            heavy = model.bodies[joint.child]
-            arm = 1.0 if joint.free_kind[joint.row_direction[k]] == SLIDE else heavy.length
-            size = max(size, abs(work.joints[i].r[k]) / (heavy.mass * arm))
-    return size, fine
 
 
 nodes = build_nodes(
@@ -178,64 +146,6 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         keep_places(state, after)
         keep_forces(model, work, scene, after, 1.0 / h, options.resting)
     return outcome, iterations, size
-
-
-@inline
-def keep_places(state, after):
-    """The list of what is near is still the same."""
-    for i in range(state.bodies.shape[0]):
-        for c in range(8):
-            after.bodies[i].place[c] = state.bodies[i].place[c]
-
-
-@inline
-def add_force(wrench, world, contact, kick):
-    """Add the mean force of a contact over the kick, to both bodies' wrenches."""
-    for k in range(3):
-        force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
-        for c in range(6):
-            if contact.a != world:
-                wrench[contact.a, c] += force * contact.Ga[k, c]
-            if contact.b != world:
-                wrench[contact.b, c] += force * contact.Gb[k, c]
-
-
-@inline
-def lasting_end(model, work, limit, resting):
-    """Impulse of a limit's ends without impacts."""
-    ends = 0.0
-    for side in range(2):
-        if limit.awake[side] != 0 and not limit_approach(model, work, limit, side) < -resting:
-            ends += limit.gamma[side] if side == 0 else -limit.gamma[side]
-    return ends
-
-
-@kernel
-def keep_forces(model, work, scene, after, kick, resting):
-    """Write what lasts of the forces of contacts, limits and dry friction, all but impacts, into the state after the step."""
-    world = model.bodies.shape[0] - 1
-    for i in range(world):
-        for c in range(6):
-            after.bodies[i].wrench[c] = 0.0
-    for i in range(model.joints.shape[0]):
-        for c in range(6):
-            after.joints[i].friction[c] = 0.0
-            after.joints[i].limit[c] = 0.0
-    for i in range(scene.contacts.shape[0]):
-        contact = scene.contacts[i]
-        if contact.awake != 0 and not is_impact(model, work, contact, resting):
-            for k in range(3):
-                force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
-                for c in range(6):
-                    if contact.a != world:
-                        after.bodies[contact.a].wrench[c] += force * contact.Ga[k, c]
-                    if contact.b != world:
-                        after.bodies[contact.b].wrench[c] += force * contact.Gb[k, c]
-    for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        _, drag = limit_impulse(limit)
-        after.joints[limit.joint].friction[limit.direction] += kick * drag
-        after.joints[limit.joint].limit[limit.direction] += kick * lasting_end(model, work, limit, resting)
 
 
 @kernel
@@ -309,41 +219,6 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
         blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting))
         add_impulse(after, world, limit.a, blow, limit.Ga)
         add_impulse(after, world, limit.b, blow, limit.Gb)
-
-
-@kernel
-def note_state(state, tape, knot):
-    """Until the next step says more, the forces at the knot it begins at are what lasts of the last step."""
-    for i in range(state.bodies.shape[0]):
-        for c in range(6):
-            tape.wrench[knot, i, c] = state.bodies[i].wrench[c]
-    for i in range(state.joints.shape[0]):
-        for c in range(6):
-            tape.friction[knot, i, c] = state.joints[i].friction[c]
-            tape.limit[knot, i, c] = state.joints[i].limit[c]
-
-
-@kernel
-def write_log(scene, log, used, knot, kick):
-    """Write the contacts of a step into the log; returns its new length."""
-    for i in range(scene.contacts.shape[0]):
-        contact = scene.contacts[i]
-        if contact.awake == 0:
-            continue
-        entry = log[used]
-        used += 1
-        entry.knot = knot
-        entry.owner = contact.owner
-        entry.part = contact.part
-        entry.a = contact.a
-        entry.b = contact.b
-        entry.gap = contact.gap
-        entry.normal_force = kick * contact.gamma
-        for c in range(3):
-            entry.point[c] = contact.p0[c]
-            entry.normal[c] = contact.n0[c]
-            entry.friction_force[c] = kick * (contact.beta[0] * contact.Ga[1, c] + contact.beta[1] * contact.Ga[2, c])
-    return used
 
 
 @kernel

@@ -14,11 +14,12 @@ given velocities is a knot whose step before has length zero, which makes the sc
 """
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damping, user_load
 from dalembert.forces.laws import coupling_law, servo
+from dalembert.formulations.maximal.sizes import body_sizes
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import coordinate_from, evaluate_coupling
 from dalembert.model.frames import relative
@@ -93,15 +94,6 @@ def momentum_after(body, fixed, dt):
 
 
 @inline
-def body_size(body, fixed):
-    """A body's residual in m/s."""
-    r = body.r
-    linear = max(abs(r[0]), max(abs(r[1]), abs(r[2]))) / fixed.mass
-    angular = max(abs(r[3]), max(abs(r[4]), abs(r[5]))) / (fixed.mass * fixed.length)
-    return linear + angular if not isfinite(linear + angular) else max(linear, angular)
-
-
-@inline
 def mean_velocity(body, fixed, dt):
     """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
     after = momentum_after(body, fixed, dt)
@@ -137,18 +129,6 @@ def residual(interval):
         return 0.0, False
     own, fine = body_sizes(interval)
     return max(size, own), fine
-
-
-@kernel
-def body_sizes(interval):
-    """Largest residual of any body in m/s, False when one is not finite."""
-    size = 0.0
-    for i in range(interval.work.bodies.shape[0] - 1):
-        own = body_size(interval.work.bodies[i], interval.model.bodies[i])
-        if not isfinite(own):
-            return 0.0, False
-        size = max(size, own)
-    return size, True
 
 
 @kernel

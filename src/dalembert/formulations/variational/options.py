@@ -4,9 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dalembert.errors import ModelError
+from dalembert.formulations.maximal.checks import check_contacts, check_steps
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -34,20 +32,8 @@ class Variational:
     resting_speed: float = 0.01
 
     def __post_init__(self) -> None:
-        for name in ("dt", "tolerance"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"Variational: {name} must be positive and finite, got {value}")
-        for name, least in (("max_iterations", 1), ("max_halvings", 0)):
-            if getattr(self, name) < least:
-                raise ModelError(f"Variational: {name} must be at least {least}, got {getattr(self, name)}")
-
-        if self.cone not in ("exact", "linear"):
-            raise ModelError(f"Variational: cone must be 'exact' or 'linear', got {self.cone!r}")
-        if self.cone_edges not in range(4, 17, 2):
-            raise ModelError(f"Variational: cone_edges must be an even number from 4 to 16, got {self.cone_edges!r}")
-        if not (np.isfinite(self.resting_speed) and self.resting_speed >= 0.0):
-            raise ModelError(f"Variational: resting_speed must not be negative, got {self.resting_speed}")
+        check_steps(self)
+        check_contacts(self)
 
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""

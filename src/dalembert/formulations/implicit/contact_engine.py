@@ -1,0 +1,94 @@
+"""What steps a mechanism with contacts, limits or dry friction by the BDF and DIRK methods."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dalembert.contact.nodes import Encounter
+from dalembert.contact.records import Tape
+from dalembert.formulations.engine import Inputs, Readings
+from dalembert.formulations.implicit.contact_step import CONTACT_BODY_STATE, CONTACT_JOINT_STATE, run_contact_steps
+from dalembert.formulations.implicit.encounter import recall_pose, solve_encounter
+from dalembert.formulations.implicit.engine import ImplicitEngine
+from dalembert.formulations.implicit.equations import BODY, Stage
+from dalembert.formulations.implicit.options import Implicit
+from dalembert.formulations.implicit.state import ImplicitState, new_scratch, recall
+from dalembert.formulations.maximal import examples
+from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine, empty_scene
+from dalembert.formulations.maximal.graph import Graph, build_graph
+from dalembert.formulations.maximal.reading import Reader
+from dalembert.kernels.ahead import Jobs
+from dalembert.mechanism.mechanism import Mechanism
+
+#: steps after a start until the forces of contacts have settled
+RIPE = 4
+
+
+def ahead() -> Jobs:
+    """The longest part of a step, and what reads a run."""
+    stage = Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0)
+    yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0)
+    yield from examples.reading()
+
+
+def carry_back(tape: Tape) -> Tape:
+    """The tape with the forces of ripe steps at the knots before them, back to the last start or impact.
+
+    Multipliers of stages and first steps do not converge, and impacts leave no force at their knot.
+    """
+    steps, source = tape.steps[:, 0], np.arange(len(tape.steps))
+    for knot in reversed(range(len(source) - 1)):
+        if steps[knot] < RIPE and steps[knot + 1] == steps[knot] + 1:
+            source[knot] = source[knot + 1]
+    return tape._replace(wrench=tape.wrench[source], friction=tape.friction[source], limit=tape.limit[source])
+
+
+class ContactEngine(TouchingEngine, ImplicitEngine):
+    """A mechanism in which something can touch, stepped by BDF or DIRK methods, which start anew at impacts."""
+
+    body_state, joint_state = CONTACT_BODY_STATE, CONTACT_JOINT_STATE
+    jobs = staticmethod(ahead)
+    too_fast = "a body goes past another, or turns by more than a radian, even in the shortest"
+
+    def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
+        super().__init__(mechanism, options)
+        self.one_start = False
+        self.couples = bool(np.any(self.graph.edges >= 0))
+
+    def _velocity(self, state: ImplicitState) -> np.ndarray:
+        bodies = state.bodies
+        q, w = bodies["q"], bodies["w"]
+        spin = 2.0 * (q[:, :1] * w[:, 1:] - w[:, :1] * q[:, 1:] - np.cross(q[:, 1:], w[:, 1:]))
+        return np.concatenate([bodies["v"], spin], axis=1)
+
+    def _recall(self, state: ImplicitState) -> None:
+        recall(self.model, self.graph.work, state)
+        recall_pose(self.model, self.graph.work, state, False)
+
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
+        graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts)
+        self.own = self.own._replace(edges=graph.edges)
+        return graph
+
+    def _run_steps(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[int, int, float, int]:
+        outcome, solved, size, used = run_contact_steps(
+            self.model, state, inputs, self.step_options, self.contact_options, self.graph.work, self.own, self.scene, recording.plain,
+            recording.tape, self.log, used, done, first, count, dt,
+        )
+        return outcome, solved, size, used
+
+    def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        done = super().run(numbers, recording, inputs, first, count, dt)
+        return self._note(numbers, self.outcome[0], done, self.outcome[1], inputs, dt)
+
+    def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+        tape = carry_back(Tape(*(array[:knots] for array in recording.tape)))
+        return super().read(ContactRecording(recording.plain, tape, recording.pages), inputs, knots, dt, coordinate)
+
+    def _read_after(self, reader: Reader, tape: Tape) -> Mapping[str, np.ndarray]:
+        """Momenta are those after the step already."""
+        return dict(momentum_after=reader.recording.momentum, rate_after=reader.motion()["rate"])

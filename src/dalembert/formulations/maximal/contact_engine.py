@@ -1,0 +1,340 @@
+"""What engines in maximal coordinates share when something can touch: the list of what is near, overlaps, the log."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dalembert.contact.build import GroundList, build_limits
+from dalembert.contact.forces import note_state
+from dalembert.contact.general import GeneralPairs
+from dalembert.contact.geometry import at_knot
+from dalembert.contact.narrow import find_features
+from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.shapes import PairList, compile_shapes
+from dalembert.errors import OverlapError, StepFailure
+from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
+from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.maximal.graph import Graph
+from dalembert.formulations.maximal.reading import Reader
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.touching import Touching
+from dalembert.model.assembly import close_loops
+from dalembert.model.placement import Placement
+from dalembert.model.pose import evaluate_pose
+from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED
+
+#: interior point iterations per Newton iteration that the formulation allows
+PATIENCE = 2
+#: depth (m) from which bodies count as overlapping at the start
+OVERLAP = 1e-7
+#: how often the rooms of bodies that stray within one step are doubled
+STRETCHES = 20
+
+AFTER = frozenset({"momentum_after", "rate_after"})
+
+
+def empty_scene() -> Scene:
+    """A scene with nothing in it, for compiling."""
+    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1))
+
+
+@dataclass(frozen=True)
+class ContactRecording:
+    """A recording, the tape of contact forces, and the pages of the log of contacts."""
+
+    plain: Recording
+    tape: Tape
+    pages: list[np.ndarray]
+
+    @property
+    def substeps(self) -> np.ndarray:
+        return self.plain.substeps
+
+    @property
+    def iterations(self) -> np.ndarray:
+        return self.plain.iterations
+
+
+class TouchingEngine(MaximalEngine):
+    """An engine whose steps are solved on a graph with the contacts as nodes; ``reading`` is the graph without them.
+
+    Which contacts are part of a step follows from the places in the state alone: poses with rooms around them, for which
+    ``scene`` and ``graph`` hold what comes near while no body leaves its room. States end with ``LASTING_BODY`` and
+    ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
+    """
+
+    def __init__(self, mechanism: Mechanism, options: Any) -> None:
+        super().__init__(mechanism, options)
+        edges = options.cone_edges if options.cone == "linear" else 0
+        self.labels: list[str] = []
+        touching = Touching(mechanism)
+        self.grounds = GroundList(mechanism, touching, edges, self.labels)
+        self._own_labels = len(self.labels)
+        self.pairs = PairList(touching, self.grounds.weights, edges)
+        sizes = np.maximum(self.pairs.size, self.grounds.size)
+        self.contact_options = ContactOptions(
+            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes,
+        )
+        terrain = mechanism.terrains[0] if mechanism.terrains else None
+        heights = terrain.heights if terrain else np.zeros((2, 2))
+        frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
+        limits = build_limits(Placement.of(mechanism, self.model))
+        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]))
+        self._listed: tuple[Any, ...] | None = None
+        self._places = np.full((self.sizes[0], 8), np.nan)
+        self._by_coal: GeneralPairs | None = None
+        self.log = np.zeros(4096, ENTRY)
+
+    # ---- states
+
+    def start(self, start: Start) -> np.ndarray:
+        numbers = super().start(start)
+        self._put_places(numbers, 1.0)
+        self._follow(self.view(numbers))  # so that the first step does not wait for it
+        return numbers
+
+    def _velocity(self, state: Any) -> np.ndarray:
+        """(n, 6) linear (world) and angular (body frame), roughly."""
+        raise NotImplementedError
+
+    def _recall(self, state: Any) -> None:
+        """Put the state's knot into the work of the graph."""
+        raise NotImplementedError
+
+    def _put_places(self, numbers: np.ndarray, stretch: float) -> None:
+        """Give every body a room about its pose: a part of its size, more if it is fast."""
+        state, sizes = self.view(numbers), self.contact_options.sizes
+        place, velocity = state.bodies["place"], self._velocity(state)
+        speed = np.linalg.norm(velocity[:, :3], axis=1) + sizes * np.linalg.norm(velocity[:, 3:], axis=1)
+        place[:, :3], place[:, 3:7] = self.pose(numbers)
+        place[:, 7] = np.where(sizes > 0.0, stretch * (0.1 * sizes + 8.0 * self.options.dt * speed), 0.0)
+
+    def _follow(self, state: Any) -> None:
+        """Make scene and graph those of the places in the state."""
+        places = state.bodies["place"]
+        if np.array_equal(places, self._places):
+            return
+        self._places = places.copy()
+        near, ground = self.pairs.near(places), self.grounds.near(places)
+        listed = (*near, ground.tobytes())
+        if listed == self._listed:
+            return
+        self._listed = listed
+        standing = self.grounds.contacts[ground]
+        slots, shapes = self.pairs.build(near, len(standing), self.labels)
+        self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
+        if len(self.log) < 4 * len(self.scene.contacts):
+            self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
+        self._analyse()
+
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
+        """The graph that steps are solved on, with contacts between these bodies."""
+        raise NotImplementedError
+
+    def _analyse(self) -> None:
+        """Analyse the graph of bodies, joints, contacts and limits, and tell contacts and limits where their blocks are."""
+        world = self.sizes[0]
+        nodes = [node for array in (self.scene.contacts, self.scene.limits) for node in array]
+        self.graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes])
+        structure = self.graph.structure
+        for index, node in enumerate(nodes, self.graph.contacts):
+            node["node"], node["diagonal"] = index, structure.diagonal[index]
+            for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
+                body = int(node[end])
+                node[there] = structure.block(index, body) if body != world else -1
+                node[back] = structure.block(body, index) if body != world else -1
+
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
+        state = self.view(numbers)
+        wrench, joint = state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
+        return super().knot(numbers, inputs._replace(wrench=inputs.wrench + wrench, joint=inputs.joint + joint), rates)
+
+    # ---- overlaps
+
+    def overlaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
+        """Pairs that overlap at the knot, with their depths (m), deepest first."""
+        state = self.view(numbers)
+        self._follow(state)
+        work, contacts = self.graph.work, self.scene.contacts
+        self._recall(state)
+        evaluate_pose(self.model, work)
+        find_features(work.bodies, contacts, self.scene.shapes)
+        self._find_general(state)
+        depth: dict[str, float] = {}
+        for i in np.flatnonzero(contacts["used"]):
+            at_knot(contacts[i], self.scene, work.bodies)
+            gap = float(contacts["gap0"][i])
+            if gap < -OVERLAP:
+                label = self.labels[int(contacts["owner"][i])]
+                depth[label] = max(depth.get(label, 0.0), -gap)
+        return sorted(depth.items(), key=lambda item: -item[1])
+
+    def resolve_overlaps(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and orientations near a state's where none overlap: by repeated linearised least-norm steps, in the mass metric."""
+        numbers, mass = numbers.copy(), self.model.bodies["mass"]
+        state, world = self.view(numbers), self.sizes[0]
+        for _ in range(200):
+            self._put_places(numbers, 1.0)
+            if not self.overlaps(numbers):
+                return self.pose(numbers)
+            contacts, bodies = self.scene.contacts, self.graph.work.bodies
+            for i in np.flatnonzero((contacts["used"] != 0) & (contacts["gap0"] < 0.0)):
+                contact = contacts[i]
+                at_knot(contact, self.scene, bodies)
+                ends = [int(contact[end]) for end in ("a", "b")]
+                shares = [0.0 if body == world else 1.0 / mass[body] for body in ends]
+                push = (1.02 * max(-float(contact["gap0"]), 0.0) + OVERLAP) * contact["n0"] / sum(shares)
+                for body, sign, share in zip(ends, (1.0, -1.0), shares):
+                    bodies["x"][body] += sign * share * push
+            state.bodies["x"] = bodies["x"][:-1]
+            if len(self.mechanism.joints):
+                placement = self.placement(numbers)
+                close_loops(placement, {})
+                state.bodies["x"], state.bodies["q"] = placement.work.bodies["x"][:-1], placement.work.bodies["q"][:-1]
+        self._put_places(numbers, 1.0)
+        found = self.overlaps(numbers)
+        pairs = ", ".join(label for label, _ in found[:5])
+        raise OverlapError(f"the overlaps of {self.mechanism.name!r} cannot be resolved by moving bodies apart: {pairs}", found)
+
+    def _check_start(self, numbers: np.ndarray) -> None:
+        overlaps = self.overlaps(numbers)
+        if overlaps:
+            listed = "; ".join(f"{label} by {depth:.3g} m" for label, depth in overlaps[:5])
+            more = f" and {len(overlaps) - 5} more" if len(overlaps) > 5 else ""
+            raise OverlapError(
+                f"{self.mechanism.name!r} starts with bodies inside one another: {listed}{more}. "
+                "Move them apart, or call resolve_overlaps() on the simulation.", overlaps,
+            )
+
+    def _find_general(self, state: Any) -> bool:
+        """Find the features of pairs that need ``coal``, at the knot; returns whether there are any near."""
+        pairs = self.scene.shapes.pairs
+        if not (len(pairs) and pairs["general"].any()):
+            return False
+        if self._by_coal is None:
+            self._by_coal = GeneralPairs(self.pairs)
+        work = self.graph.work
+        self._recall(state)
+        evaluate_pose(self.model, work)
+        self._by_coal.update(self.scene.contacts, pairs, work.bodies)
+        return True
+
+    # ---- running
+
+    def new_recording(self, knots: int) -> Any:
+        return ContactRecording(super().new_recording(knots), new_tape(knots, *self.sizes[:2]), [])
+
+    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+        if isinstance(recording, ContactRecording):
+            note_state(self.view(numbers), recording.tape, knot)
+            recording = recording.plain
+        super().record(numbers, recording, knot)
+
+    def mark(self, recording: ContactRecording) -> int:
+        return len(recording.pages)
+
+    def go_back(self, recording: ContactRecording, mark: int) -> None:
+        del recording.pages[mark:]
+
+    def opening(self, recording: Any, knot: int) -> list[np.ndarray]:
+        return [*super().opening(recording.plain, knot), *(array[knot] for array in recording.tape)]
+
+    def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
+        if self.view(numbers).clock[0] == 0.0:
+            self._check_start(numbers)
+        return super().advance(numbers, recording, source, first, count, dt)
+
+    def _run_steps(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[int, int, float, int]:
+        """``count`` steps with the inputs from step ``done`` on, into knots from ``first``, on a log of which so many entries
+        are ``used``. Returns (outcome, steps done, residual of the last try, length of the log).
+        """
+        raise NotImplementedError
+
+    def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        state = self.view(numbers)
+        self._follow(state)
+        done, used, stretch = 0, 0, 1.0
+        while done < count:
+            stride = 1 if self._find_general(state) else count - done
+            outcome, solved, size, used = self._run_steps(state, inputs, recording, used, done, first + done, stride, dt)
+            self.outcome = (int(outcome), float(size))
+            done += int(solved)
+            stretch = 1.0 if solved else stretch
+            if outcome == LOG_FULL:
+                used = self._turn_page(recording, used)
+            elif outcome == LOST and stretch < 2.0**STRETCHES:
+                self._put_places(numbers, stretch)
+                self._follow(state)
+                stretch *= 2.0
+            elif outcome != SOLVED:
+                break
+        self._turn_page(recording, used)
+        return done
+
+    def _turn_page(self, recording: ContactRecording, used: int) -> int:
+        """Put the log aside; one that was full too early grows."""
+        if used:
+            recording.pages.append(self.log[:used].copy())
+        if used > len(self.log) // 2:
+            self.log = np.zeros(2 * len(self.log), ENTRY)
+        return 0
+
+    # ---- reading
+
+    def read(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+        plain = Recording(*(array[:knots] for array in recording.plain))
+        tape = Tape(*(array[:knots] for array in recording.tape))
+        reader = self._reader(plain, with_forces(inputs, tape), dt, coordinate, np.stack([tape.friction, tape.limit], axis=-1))
+        log = np.concatenate(recording.pages) if recording.pages else np.zeros(0, ENTRY)
+        names = self._name(log)
+        readings = reader.readings(contact_wrench=tape.wrench, contact_log=log)
+        provider = AFTER, lambda: self._read_after(reader, tape)
+        return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm)
+
+    def _name(self, log: np.ndarray) -> tuple[str, ...]:
+        """Number the pairs in a log anew: grounds first, then pairs as they came near. Returns their names."""
+        own = np.arange(self._own_labels)
+        seen, where = np.unique(log["owner"], return_index=True)
+        order = np.concatenate([own, seen[np.argsort(where)][seen[np.argsort(where)] >= self._own_labels]]).astype(int)
+        number = np.zeros(len(self.labels), np.int32)
+        number[order] = np.arange(len(order))
+        log["owner"] = number[log["owner"]]
+        return tuple(self.labels[i] for i in order)
+
+    def _read_after(self, reader: Reader, tape: Tape) -> Mapping[str, np.ndarray]:
+        """Momenta (N, n, 6) and joint rates (N, joints, 6) just after the knots."""
+        raise NotImplementedError
+
+    # ---- failures
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        error, contact = super().failure(time, dt), self.worst_contact(dt)
+        return StepFailure(f"{error} The contact furthest from its solution is {contact}.") if contact else error
+
+    def worst_contact(self, dt: float) -> str:
+        """Name of the contact with the largest residual or product of the last try."""
+        worst, name = 0.0, ""
+        for contact in self.scene.contacts[self.scene.contacts["awake"] != 0]:
+            miss = abs(float(contact["gap"] / dt - contact["bound"] - contact["s"]))
+            product = float(contact["s"] * contact["gamma"] / contact["weight"])
+            value = max(miss, np.sqrt(max(product, 0.0)))
+            if not value <= worst:
+                worst, name = value, f"{self.labels[int(contact['owner'])]!r} (point {int(contact['part'])})"
+        return name
+
+
+def with_forces(inputs: Inputs, tape: Tape) -> Inputs:
+    """Inputs at all knots with the forces of contacts, limits and dry friction: to a reader they are loads like any other."""
+    knots = np.arange(len(tape.wrench))
+    wrench, joint, tension = (
+        given[np.minimum(knots, len(given) - 1)] if len(given) else 0.0 for given in (inputs.wrench, inputs.joint, inputs.tension)
+    )
+    return inputs._replace(
+        wrench=wrench + tape.wrench, joint=joint + tape.friction + tape.limit, tension=tension + np.zeros((len(knots), inputs.tension.shape[1])),
+    )
