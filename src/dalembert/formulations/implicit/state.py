@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
-from dalembert.kernels import inline, kernel
+from dalembert.kernels import inline
 from dalembert.model.pose import put6
 from dalembert.model.records import F, fields
 from dalembert.spatial import quaternion

@@ -37,8 +37,9 @@ class Motion(NamedTuple):
 def new_motion(knots: int, bodies: int, joints: int, couplings: int) -> Motion:
     """Room for ``motion_series``."""
     return Motion(
-        np.zeros((knots, bodies + 1, 6)), *(np.zeros((knots, joints, n)) for n in (6, 3, 3, 6)), np.zeros((knots, joints, 6, len(SHARES))),
-        np.zeros((knots, couplings)),
+        velocity=np.zeros((knots, bodies + 1, 6)), rate=np.zeros((knots, joints, 6)), force=np.zeros((knots, joints, 3)),
+        torque=np.zeros((knots, joints, 3)), actuation=np.zeros((knots, joints, 6)), share=np.zeros((knots, joints, 6, len(SHARES))),
+        coupling_rate=np.zeros((knots, couplings)),
     )
 
 
