@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,8 @@ def step_milliseconds(
     sim = da.Simulation(mechanism, formulation)
     for name, target in (motion or {}).items():
         sim.set_target(name, target)
-    run, spent = sim._engine.run, []
+    engine: Any = sim._engine
+    run, spent = engine.run, []
 
     def timed(*arguments) -> int:
         tick = time.thread_time()
@@ -32,7 +34,7 @@ def step_milliseconds(
         spent.append(time.thread_time() - tick)
         return done
 
-    sim._engine.run = timed
+    engine.run = timed
     sim.run(20 * formulation.dt, control=control)
     spent.clear()
     sim.run(steps * formulation.dt, control=control)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.formulations.maximal.reading import ALL_SHARES
+from dalembert.formulations.engine import SHARES
 
 
 def pendulum(stop: str, restitution: float) -> da.Mechanism:
@@ -79,7 +79,7 @@ def test_limits_and_dry_friction_are_told_apart():
     mechanism.joint("rail", da.Prismatic(axis="z", friction=5.0, limits=(-0.1, None)), mechanism.world, "cart")
     trajectory = da.Simulation(mechanism, da.Variational(dt=0.01)).run(1.0)
     share = trajectory._get("share")[-2, 0, 0]
-    assert share[ALL_SHARES.index("friction")] + share[ALL_SHARES.index("limit")] == pytest.approx(2.0 * 9.81, rel=1e-6)
+    assert share[SHARES.index("friction")] + share[SHARES.index("limit")] == pytest.approx(2.0 * 9.81, rel=1e-6)
     falling = trajectory._get("share")[3, 0, 0]
-    assert falling[ALL_SHARES.index("friction")] == pytest.approx(5.0, rel=1e-6)
-    assert falling[ALL_SHARES.index("limit")] == pytest.approx(0.0, abs=1e-6)
+    assert falling[SHARES.index("friction")] == pytest.approx(5.0, rel=1e-6)
+    assert falling[SHARES.index("limit")] == pytest.approx(0.0, abs=1e-6)

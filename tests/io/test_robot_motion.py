@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def pinocchio_swing(path: Path, seconds: float):
 
 
 def swing(path: Path, dt: float, names, values, seconds: float) -> np.ndarray:
-    limp = {} if path.suffix == ".urdf" else dict(actuators=False)
+    limp: dict[str, Any] = {} if path.suffix == ".urdf" else dict(actuators=False)
     mechanism = da.load(path, base="fixed", merge_fixed=True, contacts=False, limits=False, **limp)
     mechanism.couplings.clear()
     for title, value in zip(names, values):

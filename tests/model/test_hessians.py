@@ -9,9 +9,9 @@ import dalembert as da
 from dalembert.forces.directions import add_directions
 from dalembert.forces.loads import clear_inputs, evaluate_loads
 from dalembert.kernels import kernel
+from dalembert.model.frames import frame_rotation, relative
 from dalembert.model.hessians import add_row
 from dalembert.model.placement import Placement
-from dalembert.model.rows import frame_rotation, relative
 from dalembert.spatial.tuples import load3, load9
 
 

@@ -40,7 +40,7 @@ class PointMass:
 
     targets = coordinates
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         kinetic = 0.5 * self.mass * float(numbers[3:] @ numbers[3:])
         energy = kinetic - self.mass * float(GRAVITY @ numbers[:3])
         return Knot(np.concatenate([numbers[3:], np.zeros(3)])[None], np.zeros((0, 6)), energy, kinetic)
@@ -128,7 +128,7 @@ def test_control_states_and_failures_of_a_toy_engine(ball, tmp_path):
     assert len(first) == 5
     sim.restore(da.State.load(tmp_path / "state.npz"))
     np.testing.assert_array_equal(sim.run(0.2, dt=0.05).position, first.position)
-    sim._engine.steps_left = 3
+    sim._engine.steps_left = 3  # type: ignore[attr-defined]
     with pytest.raises(da.StepFailure, match="the toy stopped"):
         sim.run(0.1)
 

@@ -280,7 +280,7 @@ def test_an_interrupted_run_keeps_what_was_computed(monkeypatch, capsys):
     sim = simulation()
     sim.set_joint("shoulder", 1.0)
     calls = []
-    run = sim._engine.run
+    run = sim._engine.advance
 
     def stop_later(*arguments):
         calls.append(1)
@@ -288,7 +288,7 @@ def test_an_interrupted_run_keeps_what_was_computed(monkeypatch, capsys):
             raise KeyboardInterrupt
         return run(*arguments)
 
-    monkeypatch.setattr(sim._engine, "run", stop_later)
+    monkeypatch.setattr(sim._engine, "advance", stop_later)
     trajectory = sim.run(100.0)
     assert 2 < len(trajectory) < 10001
     assert trajectory.time[-1] == pytest.approx(sim.time)

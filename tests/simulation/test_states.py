@@ -46,7 +46,7 @@ def test_reading_changes_nothing(formulation):
         silent.step()
         _ = read.velocity, read.angular_velocity, read.energy(), read.position
         for joint in read.mechanism.joints:
-            read.coordinates(joint.name), read.rates(joint.name)
+            _ = read.coordinates(joint.name), read.rates(joint.name)
         read.redundancy()
         read.solve_pose({read.mechanism.joints[0].name: 0.3})
     assert read.state == silent.state

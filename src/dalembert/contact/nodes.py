@@ -30,8 +30,8 @@ from dalembert.contact.limits import (
 )
 from dalembert.contact.records import Scene
 from dalembert.kernels import inline, kernel, specialise
+from dalembert.model.frames import relative
 from dalembert.model.pose import put6
-from dalembert.model.rows import relative
 from dalembert.spatial.tuples import load3, load9, neg3
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dalembert.kernels import inline, kernel
-from dalembert.model.hessians import add_block, add_parent_torque
+from dalembert.model.turning import add_block, add_parent_torque
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     add3,

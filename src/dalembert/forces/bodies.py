@@ -11,8 +11,8 @@ from math import sqrt
 
 from dalembert.kernels import inline, kernel
 from dalembert.kernels.calls import call
-from dalembert.model.hessians import add_block
 from dalembert.model.records import DRAG, POINT_FORCE, USER_LOAD
+from dalembert.model.turning import add_block
 from dalembert.spatial.tuples import (
     add3,
     add9,

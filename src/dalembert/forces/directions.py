@@ -4,10 +4,11 @@ from __future__ import annotations
 from dalembert.forces.ball import add_ball_spring, ball_spring
 from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, write_direction
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import BALL
-from dalembert.model.rows import direction_gradient, frame_rotation
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import load9, mat_t_vec, mat_vec, neg3
 
 ZERO3 = (0.0, 0.0, 0.0)

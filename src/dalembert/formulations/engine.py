@@ -111,8 +111,11 @@ class Engine(Protocol):
         """(joints, 6) targets held at the knot."""
         ...
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
-        """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
+        """Velocities, rates and energy at the knot, under the inputs of the step that begins there.
+
+        ``rates`` (joints, 6): of the targets of driven directions there, NaN where that is not known.
+        """
         ...
 
     def new_recording(self, knots: int) -> Any:

@@ -39,9 +39,9 @@ def _call_compiled(typing: Any, address: Any, given: Any, found: Any) -> Any:
 if COMPILED:
 
     @kernel
-    def call(address, given, found):
+    def call(address, given, found):  # pyright: ignore[reportRedeclaration]
         """Call the function at ``address``: it reads ``given`` and writes ``found``, arrays of floats."""
-        _call_compiled(address, given, found)
+        _call_compiled(address, given, found)  # pyright: ignore[reportCallIssue]
 else:
 
     def call(address: int, given: np.ndarray, found: np.ndarray) -> None:

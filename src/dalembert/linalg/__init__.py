@@ -5,7 +5,7 @@ run on its storage without allocating, from Python or from other kernels. `Graph
 """
 from dalembert.linalg.blocks import BLOCK, VECTOR
 from dalembert.linalg.numeric import clear, factor, multiply, solve, solve_transposed
-from dalembert.linalg.rows import WIDTH
+from dalembert.linalg.plain_rows import WIDTH
 from dalembert.linalg.schedule import Schedule
 from dalembert.linalg.structure import Structure, analyse
 from dalembert.linalg.system import GraphSystem, InconsistentSystemError

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernels import inline, kernel
-from dalembert.linalg.rows import WIDTH, largest, load, replace, scale, store, zeros
+from dalembert.linalg.plain_rows import WIDTH
+from dalembert.linalg.rows import largest, load, replace, scale, store, zeros
 from dalembert.linalg.rows import subtract as subtract_rows
 
 BLOCK = np.dtype([("M", "f8", (WIDTH, WIDTH)), ("scale", "f8", (WIDTH,))])

@@ -12,7 +12,7 @@ from dalembert.linalg.blocks import BLOCK, VECTOR, aligned_zeros
 from dalembert.linalg.depth_first import depth_first, stacked
 from dalembert.linalg.elimination import eliminate
 from dalembert.linalg.graph import adjacency, checked_constraint, checked_edges, checked_sizes
-from dalembert.linalg.rows import WIDTH
+from dalembert.linalg.plain_rows import WIDTH
 from dalembert.linalg.schedule import Schedule, build_schedule
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import DalembertError, ModelError, SingularBlockError
 from dalembert.linalg.graph import checked_constraint, checked_edges, checked_sizes
 from dalembert.linalg.numeric import clear, factor, multiply, solve, solve_transposed
-from dalembert.linalg.rows import WIDTH
+from dalembert.linalg.plain_rows import WIDTH
 from dalembert.linalg.structure import analyse
 
 

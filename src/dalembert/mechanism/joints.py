@@ -7,6 +7,7 @@ A new joint is one new class here. The free directions are, in order, the slides
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -36,8 +37,12 @@ class Joint:
 
     slides: ClassVar[str] = ""
     turns: ClassVar[str] = ""
-    #: rows with a kernel of their own, on top of those of the two classes: "helix" or "distance"
+    #: a row with an equation of its own, on top of those of the two classes: its name in model/own_rows.py
     extra: ClassVar[str] = ""
+    #: metres that the joint advances along its axis per radian
+    lead: ClassVar[float] = 0.0
+    #: whether its coordinates place the child; a rod's do not
+    places: ClassVar[bool] = True
 
     stiffness: ArrayLike = field(default=0.0, kw_only=True)
     damping: ArrayLike = field(default=0.0, kw_only=True)
@@ -91,7 +96,7 @@ class Joint:
     def _servos(self, count: int) -> tuple[Servo | None, ...]:
         """The servos as one, or None, per free direction."""
         given, what = self.servo, type(self).__name__
-        servos = (given,) * count if given is None or isinstance(given, Servo) else tuple(given)
+        servos = tuple(given) if isinstance(given, Iterable) else (given,) * count
         if len(servos) != count or not all(servo is None or isinstance(servo, Servo) for servo in servos):
             raise ModelError(f"{what}: servo needs a Servo, or {count} of them or None, one per free direction, got {given!r}")
         for servo, drive, (kind, _) in zip(servos, self.drive, self.directions):  # type: ignore[arg-type]
@@ -265,6 +270,10 @@ class Helical(_AlongAxis):
         super().__post_init__()
 
     @property
+    def lead(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.pitch / (2.0 * np.pi)
+
+    @property
     def directions(self) -> tuple[tuple[str, int], ...]:
         return (("turn", 0),)
 
@@ -363,6 +372,7 @@ class Distance(Joint):
     slides = "xyz"
     turns = "xyz"
     extra = "distance"
+    places = False
 
     length: float | None = None
 
@@ -382,6 +392,7 @@ class PointSpring(Joint):
 
     slides = "xyz"
     turns = "xyz"
+    places = False
 
     @property
     def directions(self) -> tuple[tuple[str, int], ...]:

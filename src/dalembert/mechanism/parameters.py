@@ -1,7 +1,7 @@
 """The numbers of a mechanism by name: "elbow.damping", "upper.mass", "gravity"; listed with units, and changed in a copy.
 
-A kind of element is a row of ``TABLE``: what its parameters are called, and their units. Changing one makes the element
-anew, so that all checks of the builder apply.
+What a kind of element has is a row of ``TABLE``; bodies and joints have functions of their own. Changing a number makes its
+element anew, so that all checks of the builder apply.
 """
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import Ground, HeightField, Obstacle, coefficient
-from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism, vector
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw, coefficient
+from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
+from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import check_inertia, check_mass
 
 
@@ -27,22 +28,35 @@ class Parameter:
 
 
 #: parameters of joints per free direction, with units for distances and for angles
-_ALONG = {
+ALONG = {
     "stiffness": ("N/m", "N m/rad"), "damping": ("N s/m", "N m s/rad"), "rest": ("m", "rad"), "armature": ("kg", "kg m^2"),
     "friction": ("N", "N m"), "lower": ("m", "rad"), "upper": ("m", "rad"),
 }
-_UNITS = {
-    "mass": "kg", "inertia": "kg m^2", "force": "N", "torque": "N m", "gravity": "m/s^2", "restitution": "", "friction": "",
-    "ratio": "", "offset": "m or rad", "pitch": "m", "length": "m",
+#: the same of servos, per direction that has one
+SERVO = {"servo_stiffness": ("N/m", "N m/rad"), "servo_damping": ("N s/m", "N m s/rad"), "servo_bound": ("N", "N m")}
+ENDS = ("lower", "upper")
+#: parameters that may be infinite
+UNBOUNDED = (*ENDS, "servo_bound")
+
+_TOUCH = {"friction": "", "restitution": ""}
+#: names and units of what other elements have
+TABLE: dict[type, dict[str, str]] = {
+    Coupling: {"ratio": "", "offset": "m or rad"},
+    Path: {"stiffness": "N/m", "damping": "N s/m", "rest": "m"},
+    PointForce: {"force": "N"},
+    Drag: {"linear": "N s/m", "angular": "N m s/rad"},
+    Penalty: {"offset": "m", "stiffness": "N/m", "damping": "N s/m", "friction": "", "tangential": "N s/m"},
+    Ground: _TOUCH, Obstacle: _TOUCH, HeightField: _TOUCH, Collider: _TOUCH, ContactPoint: _TOUCH, PairLaw: _TOUCH,
 }
+#: of these, those that may be negative
+SIGNED = ("ratio", "offset", "force")
 
 
 def list_parameters(mechanism: Mechanism) -> dict[str, Parameter]:
     """All parameters of a mechanism by name."""
-    found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), _UNITS["gravity"])}
-    for element in _elements(mechanism):
-        for name, value, unit in _of(mechanism, element):
-            found[f"{element.name}.{name}"] = Parameter(value, unit)
+    found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
+    for owner, element in _owners(mechanism).items():
+        found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
     return found
 
 
@@ -52,15 +66,14 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike]) -> Me
     copy = mechanism.snapshot()
     for name, value in values.items():
         if name not in known:
-            element = name.rsplit(".", 1)[0]
-            near = ", ".join(sorted(n for n in known if n.startswith(f"{element}."))) or ", ".join(sorted(known))
-            raise ModelError(f"{mechanism.name!r} has no parameter {name!r}; it has: {near}")
+            near = [n for n in known if n.startswith(f"{str(name).rpartition('.')[0]}.")]
+            raise ModelError(f"{mechanism.name!r} has no parameter {name!r}; it has: {', '.join(sorted(near or known))}")
         numbers = _checked(name, value, known[name].value)
+        owner, _, what = name.rpartition(".")
         if name == "gravity":
             copy.gravity = numbers
-            continue
-        owner, _, what = name.rpartition(".")
-        _change(copy, copy[owner], what, numbers)
+        else:
+            _change(copy, owner, _owners(copy)[owner], what, numbers)
     return copy
 
 
@@ -71,85 +84,134 @@ def _checked(name: str, value: ArrayLike, old: Any) -> Any:
         numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), shape))
     except (TypeError, ValueError):
         raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {value!r}") from None
-    unbounded = name.endswith((".lower", ".upper"))
+    unbounded = name.rpartition(".")[2] in UNBOUNDED
     if np.any(np.isnan(numbers)) or (not unbounded and not np.all(np.isfinite(numbers))):
         raise ModelError(f"parameter {name!r} must be finite, got {value!r}")
     return numbers if shape else float(numbers)
 
 
-def _elements(mechanism: Mechanism) -> list[Any]:
-    return [*mechanism.bodies, *mechanism.joints, *mechanism.couplings, *mechanism.grounds, *mechanism.obstacles, *mechanism.terrains]
+def _owners(mechanism: Mechanism) -> dict[str, Any]:
+    """All that has parameters, by the name that stands before the dot.
+
+    Contact points go by their body and their number on it ("foot contact 0"), laws of pairs by both names ("foot and ground").
+    """
+    m = mechanism
+    named = (
+        *m.bodies, *m.joints, *m.couplings, *m.paths, *m.point_forces, *m.drags, *m.penalties, *m.grounds, *m.obstacles, *m.terrains, *m.colliders,
+    )
+    owners: dict[str, Any] = {element.name: element for element in named}
+    count: dict[str, int] = {}
+    for point in m.contact_points:
+        number = count[point.body.name] = count.get(point.body.name, -1) + 1
+        owners.setdefault(f"{point.body.name} contact {number}", point)
+    for names, law in m.pair_laws.items():
+        owners.setdefault(" and ".join(sorted(names)), law)
+    return owners
 
 
-def _of(mechanism: Mechanism, element: Any) -> list[tuple[str, Any, str]]:
-    """Names, values and units of an element's parameters."""
+def _of(mechanism: Mechanism, element: Any) -> dict[str, Parameter]:
+    """An element's parameters; those that leave the word to another element are not there."""
     if isinstance(element, Body):
         wrench = mechanism.wrenches.get(element.name, np.zeros(6))
-        values = dict(mass=element.mass, inertia=element.inertia.copy(), force=wrench[:3].copy(), torque=wrench[3:].copy())
-        return [(name, value, _UNITS[name]) for name, value in values.items()]
+        return dict(
+            mass=Parameter(element.mass, "kg"), inertia=Parameter(element.inertia.copy(), "kg m^2"),
+            force=Parameter(wrench[:3].copy(), "N"), torque=Parameter(wrench[3:].copy(), "N m"),
+        )
     if isinstance(element, JointElement):
         return _of_joint(element)
-    names = ("ratio", "offset") if isinstance(element, Coupling) else ("friction", "restitution")
-    return [(name, getattr(element, name), _UNITS[name]) for name in names]
+    if (isinstance(element, Path) and element.law is not None) or (isinstance(element, PairLaw) and not element.collide):
+        return {}
+    values = {name: (getattr(element, name), unit) for name, unit in TABLE[type(element)].items()}
+    return {name: Parameter(np.copy(value) if np.ndim(value) else value, unit) for name, (value, unit) in values.items() if value is not None}
 
 
-def _of_joint(element: JointElement) -> list[tuple[str, Any, str]]:
-    kind = element.type
-    found: list[tuple[str, Any, str]] = []
+def _of_joint(element: JointElement) -> dict[str, Parameter]:
+    kind, found = element.type, {}
+
+    def add(name: str, values: Any, units: tuple[str, str], directions: list[int]) -> None:
+        words = dict.fromkeys(units[kind.directions[i][0] not in ("slide", "distance")] for i in directions)
+        found[name] = Parameter(float(values[0]) if len(values) == 1 else np.array(values, dtype=float), ", ".join(words))
+
+    for name, units in ALONG.items() if kind.freedom else ():
+        values = [ends[ENDS.index(name)] for ends in kind.limits] if name in ENDS else getattr(kind, name)
+        add(name, values, units, list(range(kind.freedom)))
+    followed = [i for i, servo in enumerate(kind.servo) if servo is not None]  # type: ignore[arg-type]
+    for name, units in SERVO.items() if followed else ():
+        add(name, [getattr(kind.servo[i], name.removeprefix("servo_")) for i in followed], units, followed)  # type: ignore[index]
     if kind.freedom:
-        straight = [name in ("slide", "distance") for name, _ in kind.directions]
-        ends = np.array(kind.limits, dtype=float)
-        for name, units in _ALONG.items():
-            values = ends[:, ("lower", "upper").index(name)] if name in ("lower", "upper") else np.array(getattr(kind, name), dtype=float)
-            unit = ", ".join(dict.fromkeys(units[0] if s else units[1] for s in straight))
-            found.append((name, float(values[0]) if len(values) == 1 else values, unit))
-        found.append(("restitution", kind.restitution, ""))
-    found += [(name, getattr(kind, name), _UNITS[name]) for name in ("pitch", "length") if getattr(kind, name, None) is not None]
-    return found
+        found["restitution"] = Parameter(kind.restitution, "")
+    return found | {name: Parameter(getattr(kind, name), "m") for name in ("pitch", "length") if getattr(kind, name, None) is not None}
 
 
-def _change(mechanism: Mechanism, element: Any, name: str, value: Any) -> None:
+def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: Any) -> None:
     """Put an element with another value in the place of the old one."""
     if isinstance(element, Body) and name in ("force", "torque"):
-        wrench = mechanism.wrenches.get(element.name, np.zeros(6)).copy()
-        wrench[:3] = vector(value, 3, f"{element.name}.force") if name == "force" else wrench[:3]
-        wrench[3:] = vector(value, 3, f"{element.name}.torque") if name == "torque" else wrench[3:]
-        mechanism.wrenches[element.name] = wrench
+        wrench = mechanism.wrenches.get(owner, np.zeros(6)).copy()
+        wrench[:3] = value if name == "force" else wrench[:3]
+        wrench[3:] = value if name == "torque" else wrench[3:]
+        mechanism.wrenches[owner] = wrench
         return
     if isinstance(element, Body):
-        new: Any = replace(element, **{name: check_mass(value, element.name) if name == "mass" else check_inertia(value, element.name)})
+        new: Any = replace(element, **{name: check_mass(value, owner) if name == "mass" else _read_only(check_inertia(value, owner))})
     elif isinstance(element, JointElement):
         new = replace(element, type=_with(element, name, value))
-    elif isinstance(element, Ground | Obstacle | HeightField):
-        new = replace(element, **{name: coefficient(value, f"{element.name}.{name}", 1.0 if name == "restitution" else np.inf)})
-    else:
+    elif name in SIGNED:
         new = replace(element, **{name: value})
-    _exchange(mechanism, element, new)
+    else:
+        new = replace(element, **{name: coefficient(value, f"{owner}.{name}", 1.0 if name == "restitution" else np.inf)})
+    if isinstance(element, PairLaw):
+        mechanism.pair_laws.update({names: new for names, law in mechanism.pair_laws.items() if law is element})
+    else:
+        _exchange(mechanism, element, new)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Simulations and trajectories share it."""
+    array.flags.writeable = False
+    return array
 
 
 def _with(element: JointElement, name: str, value: Any) -> Any:
     """A joint type with another value."""
     kind = element.type
     try:
-        if name in ("lower", "upper"):
+        if name in ENDS:
             ends = np.array(kind.limits, dtype=float)
-            ends[:, ("lower", "upper").index(name)] = value
+            ends[:, ENDS.index(name)] = value
             return replace(kind, limits=tuple((float(a), float(b)) for a, b in ends))
-        return replace(kind, **{name: tuple(np.atleast_1d(value)) if name in _ALONG else value})
+        if name in SERVO:
+            numbers = iter(np.atleast_1d(value))
+            gain = name.removeprefix("servo_")
+            return replace(kind, servo=tuple(servo if servo is None else replace(servo, **{gain: next(numbers)}) for servo in kind.servo))  # type: ignore[union-attr]
+        return replace(kind, **{name: tuple(np.atleast_1d(value)) if name in ALONG else value})
     except ModelError as error:
         raise ModelError(f"joint {element.name!r}: {error}") from None
 
 
 def _exchange(mechanism: Mechanism, old: Any, new: Any) -> None:
     """Put ``new`` wherever the mechanism, or one of its elements, refers to ``old``."""
-    mechanism._names[new.name] = new
+    if hasattr(new, "name"):
+        mechanism._names[new.name] = new
     for entry in fields(mechanism):
         held = getattr(mechanism, entry.name)
-        if isinstance(held, list):
-            for i, item in enumerate(held):
-                if item is old:
-                    held[i] = new
-                elif is_dataclass(item) and not isinstance(item, type):
-                    changes = {f.name: new for f in fields(item) if getattr(item, f.name) is old}
-                    if changes:
-                        _exchange(mechanism, item, replace(item, **changes)) if hasattr(item, "name") else held.__setitem__(i, replace(item, **changes))
+        for i, item in enumerate(held) if isinstance(held, list) else ():
+            if item is old:
+                held[i] = new
+                continue
+            changed = _referring(item, old, new)
+            if changed is not item:
+                _exchange(mechanism, item, changed)
+
+
+def _referring(item: Any, old: Any, new: Any) -> Any:
+    """An element that refers to ``new`` where it referred to ``old``, by itself or in a tuple; itself where it did not."""
+    if not is_dataclass(item) or isinstance(item, type):
+        return item
+    changes: dict[str, Any] = {}
+    for entry in fields(item):
+        value = getattr(item, entry.name)
+        if value is old:
+            changes[entry.name] = new
+        elif isinstance(value, tuple) and any(part is old for part in value):
+            changes[entry.name] = tuple(new if part is old else part for part in value)
+    return replace(item, **changes) if changes else item

@@ -98,7 +98,7 @@ def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndar
     errors = actual - wish
     balls = [i for i, (name, _) in enumerate(kind.directions) if name == "ball"]
     for i, (name, _) in enumerate(kind.directions):
-        if name in ("turn", "first", "second") and kind.extra != "helix":
+        if name in ("turn", "first", "second") and kind.lead == 0.0:
             errors[i] = (errors[i] + np.pi) % (2.0 * np.pi) - np.pi
     if balls:
         errors[balls] = (Rotation.from_rotvec(actual[balls]) * Rotation.from_rotvec(wish[balls]).inv()).as_rotvec()

@@ -1,12 +1,11 @@
 """Second time derivatives of rows and directions at constant velocities: the part G' v of the acceleration."""
 from __future__ import annotations
 
-from math import pi
-
 from dalembert.kernels import kernel
 from dalembert.model.couplings import evaluate_coupling
-from dalembert.model.records import COMPLIANT, DISTANCE, DISTANCE_ROW, GEAR, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
-from dalembert.model.rows import relative, unit_distance
+from dalembert.model.frames import relative
+from dalembert.model.own_rows import DISTANCE_ROW, own_bias
+from dalembert.model.records import COMPLIANT, DISTANCE, GEAR, ROTATION, SECOND, SLIDE, TRANSLATION
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -48,14 +47,9 @@ def bias(joint, kind, direction, a, b, y, C, Rp, v_parent, w_parent, v_child, w_
     X2 = mat_vec(C, cross3(w_child, cross3(w_child, p)))
     y1 = sub3(X1, cross3(w_parent, y))
     y2 = add3(sub3(X2, scale3(2.0, cross3(w_parent, X1))), cross3(w_parent, cross3(w_parent, y)))
-    if kind == DISTANCE_ROW:
-        n, length = unit_distance(joint, y)
-        along = dot3(n, y1)
-        return dot3(n, y2) + (dot3(y1, y1) - along * along) / length
-    value = dot3(a, y2)
-    if kind == HELIX:
-        value += joint.pitch / (2.0 * pi) * dot3(a, cross3(w_parent, mat_vec(C, w_child)))
-    return value
+    if kind == TRANSLATION:
+        return dot3(a, y2)
+    return own_bias(joint, kind, a, y, y1, y2, C, w_parent, w_child)
 
 
 @kernel

@@ -9,6 +9,8 @@ from dalembert.linalg.schedule import Schedule
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.model.compile_forces import Shared, compile_couplings, compile_loads
+from dalembert.model.functions import watched
+from dalembert.model.own_rows import OWN_ROWS, build
 from dalembert.model.pose import evaluate_pose
 from dalembert.model.records import (
     BODY,
@@ -16,9 +18,7 @@ from dalembert.model.records import (
     COMPLIANT,
     COUPLING_WORK,
     DIRECTION_KINDS,
-    DISTANCE_ROW,
     END_WORK,
-    HELIX,
     JOINT,
     JOINT_WORK,
     ROTATION,
@@ -50,7 +50,8 @@ def compile_model(mechanism: Mechanism) -> Model:
         bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), follows, active,
         np.array(shared.ends, dtype=np.int32), shared.point_records(), loads,
     )
-    _set_softness(model, mechanism)
+    with watched(mechanism):
+        _set_softness(model, mechanism)
     for array in model:
         array.flags.writeable = False
     return model
@@ -133,11 +134,9 @@ def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, chil
     nothing = np.zeros(3)
     for k in _missing(kind.slides):
         rows.append((TRANSLATION, parent[:, k], nothing, 0.0, -1))
-    if kind.extra == "helix":
-        record["pitch"] = kind.pitch  # type: ignore[attr-defined]
-        rows.append((HELIX, parent[:, 0], nothing, 0.0, -1))
-    if kind.extra == "distance":
-        rows.append((DISTANCE_ROW, nothing, nothing, _built_length(element), -1))
+    if kind.extra:
+        constant, record["pitch"] = build(element)
+        rows.append((OWN_ROWS[kind.extra], parent[:, 0], nothing, constant, -1))
     rows += [(ROTATION, a, b, 0.0, -1) for a, b in _rotation_locks(kind, parent, child)]
     guards = _guards(kind)
     driven = [i for i in range(kind.freedom) if record["driven"][i]]
@@ -176,16 +175,3 @@ def _rotation_locks(kind: Joint, parent: np.ndarray, child: np.ndarray) -> list[
 def _guards(kind: Joint) -> list[int]:
     """Axes that must not flip: all three of a locked rotation, the axis of a single turn."""
     return {0: [0, 1, 2], 1: ["xyz".index(kind.turns[0])] if kind.turns else []}.get(len(kind.turns), [])
-
-
-def _built_length(element: JointElement) -> float:
-    length = element.type.length  # type: ignore[attr-defined]
-    if length is not None:
-        return length
-    ends = [b.position + _turn(b.orientation) @ p
-            for b, p in ((element.parent, element.point_parent), (element.child, element.point_child))]
-    return float(np.linalg.norm(ends[1] - ends[0]))
-
-
-def _turn(q: np.ndarray) -> np.ndarray:
-    return Rotation.from_quat(q, scalar_first=True).as_matrix()

@@ -8,9 +8,10 @@ from math import sqrt
 
 from dalembert.kernels import inline, kernel
 from dalembert.kernels.calls import call
-from dalembert.model.hessians import add_distance
+from dalembert.model.frames import relative
 from dalembert.model.records import FUNCTION, GEAR
-from dalembert.model.rows import coordinates, direction_gradient, relative
+from dalembert.model.rows import coordinates, direction_gradient
+from dalembert.model.turning import add_distance
 from dalembert.spatial.tuples import (
     add3,
     cross3,

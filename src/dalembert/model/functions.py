@@ -4,7 +4,8 @@ Python functions are entered through ctypes. Functions that Numba has compiled a
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,39 +25,80 @@ _kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def address_of(element: Constraint | Path | ForceLaw) -> int:
-    """Where kernels find an element's function. It lives as long as the element does."""
+    """Where kernels find an element's function. It lives as long as the element does, and copies of it with other parameters."""
     if element not in _kept:
+        twin = next((entry for other, entry in _kept.items() if _functions(other) == _functions(element)), None)
         make = {Constraint: _constraint, Path: _law, ForceLaw: _force_law}[type(element)]
-        _kept[element] = make(element)  # type: ignore[operator]
+        _kept[element] = make(element) if twin is None else twin  # type: ignore[operator]
     return _kept[element].address
 
 
-def raised(mechanism: Mechanism) -> Exception | None:
-    """What a function of the mechanism raised since the last call, if anything."""
+def _functions(element: Constraint | Path | ForceLaw) -> tuple[Any, ...]:
+    """What an entry is made of: the element's name, its functions and how many numbers they give."""
+    functions = [getattr(element, name, None) for name in ("function", "gradient", "energy", "law")]
+    return type(element), element.name, len(element.bodies), getattr(element, "rows", 1), *functions
+
+
+def raised(mechanism: Mechanism) -> ModelError | None:
+    """What a Python function of the mechanism raised since the last call, if anything; it is forgotten then."""
+    first = None
     for element in (*mechanism.constraints, *mechanism.paths, *mechanism.force_laws):
         entry = _kept.get(element)
-        if isinstance(entry, Callback) and entry.error is not None:
-            error, entry.error = entry.error, None
-            if isinstance(error, ModelError):
-                return error
-            found = ModelError(f"the function of {element!r} raised {type(error).__name__}: {error}")
-            found.__cause__ = error
-            return found
+        if not isinstance(entry, Callback) or entry.error is None:
+            continue
+        error, entry.error = entry.error, None
+        found = error if isinstance(error, ModelError) else _said(repr(element), error)
+        found.__cause__ = None if found is error else error
+        first = first or found
+    return first
+
+
+@contextmanager
+def watched(mechanism: Mechanism) -> Iterator[None]:
+    """Raise what Python functions of the mechanism raise inside; kernels that call them only see NaN."""
+    raised(mechanism)
+    yield
+    error = raised(mechanism)
+    if error is not None:
+        raise error
+
+
+def try_functions(mechanism: Mechanism, position: np.ndarray, orientation: np.ndarray) -> ModelError | None:
+    """What is wrong with the answers of constraints and force laws at a pose (n, 3), (n, 4) at rest, compiled ones too."""
+    for element in (*mechanism.constraints, *mechanism.force_laws):
+        of = [body.index for body in element.bodies]
+        x, q, rest, title = position[of], orientation[of], np.zeros((len(of), 6)), repr(element)
+        try:
+            if isinstance(element, Constraint):
+                _numbers(element.function(x, q), (element.rows,), f"the function of {title}")
+            if isinstance(element, ForceLaw) and element.function is not None:
+                _numbers(element.function(x, q, rest), rest.shape, f"the function of {title}")
+            if isinstance(element, ForceLaw) and element.energy is not None:
+                _numbers(element.energy(x, q), (), f"the energy of {title}")
+        except ModelError as error:
+            return error
+        except Exception as error:
+            return _said(title, error)
     return None
+
+
+def _said(title: str, error: Exception) -> ModelError:
+    return ModelError(f"the function of {title} raised {type(error).__name__}: {error}")
 
 
 def _is_compiled(function: Any) -> bool:
     return isinstance(function, numba.core.dispatcher.Dispatcher)  # type: ignore[attr-defined]
 
 
-def _numbers(value: Any, shape: tuple[int, ...], element: Any, what: str) -> np.ndarray:
+def _numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """A function's answer as finite numbers of a shape."""
+    wanted = f"numbers of shape {shape}" if shape not in ((), (1,)) else "one number"
     try:
         numbers = np.asarray(value, dtype=float).reshape(shape)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} of {element!r} gave {value!r}, not {shape} numbers") from None
+        raise ModelError(f"{what} gave {value!r}, and not {wanted}") from None
     if not np.all(np.isfinite(numbers)):
-        raise ModelError(f"{what} of {element!r} gave {value!r}, which is not finite")
+        raise ModelError(f"{what} gave {value!r}, which is not finite")
     return numbers
 
 
@@ -84,17 +126,17 @@ def difference(function: Callable[..., np.ndarray], position: np.ndarray, orient
 def _constraint(element: Constraint) -> Any:
     if _is_compiled(element.function) and (element.gradient is None or _is_compiled(element.gradient)):
         return _compiled_constraint(element)
-    rows, count = element.rows, len(element.bodies)
+    function, slopes, rows, count, title = element.function, element.gradient, element.rows, len(element.bodies), repr(element)
 
     def value(position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
-        return _numbers(element.function(position, orientation), (rows,), element, "the function")
+        return _numbers(function(position, orientation), (rows,), f"the function of {title}")
 
     def enter(given: np.ndarray, found: np.ndarray) -> None:
         row, poses = int(given[0]), given[1:].reshape(-1, 7)
         position, orientation = poses[:, :3].copy(), poses[:, 3:].copy()
         found[0] = value(position, orientation)[row]
-        if element.gradient is not None:
-            gradient = _numbers(element.gradient(position, orientation), (rows, count, 6), element, "the gradient")
+        if slopes is not None:
+            gradient = _numbers(slopes(position, orientation), (rows, count, 6), f"the gradient of {title}")
         else:
             gradient = difference(value, position, orientation)
         found[1:] = gradient[row].ravel()
@@ -170,14 +212,19 @@ def turn_by(q, axis, angle):
 
 
 def _law(element: Path) -> Any:
-    law = element.law
+    law, title = element.law, repr(element)
     assert law is not None
 
     def evaluate(length: float, rate: float) -> np.ndarray:
         answer = law(length, rate)
-        return _numbers(answer, (4,) if np.size(answer) == 4 else (1,), element, "the law")
+        return _numbers(answer, (4,) if np.size(answer) == 4 else (1,), f"the law of {title}")
 
-    full = len(evaluate(element.rest, 0.0)) == 4
+    try:
+        full = len(evaluate(element.rest, 0.0)) == 4
+    except ModelError:
+        raise
+    except Exception as error:
+        raise _said(title, error) from error
     if _is_compiled(law):
         return _compiled_law(law, full)
 
@@ -221,21 +268,21 @@ def _compiled_law(law: Any, full: bool) -> Any:
 def _force_law(element: ForceLaw) -> Any:
     if element.function is not None and _is_compiled(element.function) and (element.energy is None or _is_compiled(element.energy)):
         return _compiled_force_law(element)
-    count = len(element.bodies)
+    function, potential, count, title = element.function, element.energy, len(element.bodies), repr(element)
 
     def energy(position: np.ndarray, orientation: np.ndarray) -> np.ndarray:
-        assert element.energy is not None
-        return _numbers(element.energy(position, orientation), (), element, "the energy")
+        assert potential is not None
+        return _numbers(potential(position, orientation), (), f"the energy of {title}")
 
     def enter(given: np.ndarray, found: np.ndarray) -> None:
         poses, velocity = given[: 7 * count].reshape(-1, 7), given[7 * count :].reshape(-1, 6).copy()
         position, orientation = poses[:, :3].copy(), poses[:, 3:].copy()
-        if element.function is not None:
-            wrench = _numbers(element.function(position, orientation, velocity), (count, 6), element, "the function")
+        if function is not None:
+            wrench = _numbers(function(position, orientation, velocity), (count, 6), f"the function of {title}")
         else:
             wrench = -difference(energy, position, orientation)
         found[: 6 * count] = wrench.ravel()
-        found[6 * count] = energy(position, orientation) if element.energy is not None else 0.0
+        found[6 * count] = energy(position, orientation) if potential is not None else 0.0
 
     return Callback(enter)
 

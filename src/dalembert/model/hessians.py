@@ -1,109 +1,13 @@
-"""Second derivatives of joint rows and forces: how the wrenches on both bodies change with their poses.
-
-``K`` is (12, 12): its rows are force and torque on the parent, then on the child; its columns are the parent's
-position and body-frame rotation, then the child's. ``y``, ``C`` as in ``rows``. With [a] the cross-product matrix,
-
-    dy = R_p^T (dx_c - dx_p) + [y] dphi_p - C [p_c] dphi_c,      d(C^T a) = [C^T a] dphi_c - C^T [a] dphi_p,
-    d(C c) = [C c] dphi_p - C [c] dphi_c.
-"""
+"""Second derivatives of joint rows and forces: how the wrenches on both bodies change with their poses (``turning``)."""
 from __future__ import annotations
 
-from math import pi
-
-from dalembert.kernels import inline, kernel
-from dalembert.model.records import DISTANCE, DISTANCE_ROW, HELIX, ROTATION, SECOND, SLIDE, TRANSLATION
-from dalembert.model.rows import direction_gradient, unit_distance
-from dalembert.spatial.tuples import (
-    add9,
-    column,
-    load3,
-    load9,
-    mat_mul,
-    mat_mul_t,
-    mat_t_mul,
-    mat_t_vec,
-    mat_vec,
-    outer3,
-    scale3,
-    scale9,
-    skew,
-)
-
-IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-
-
-@inline
-def add_block(K, row, col, scale, A):
-    """Add ``scale * A`` (a 9-tuple) to a 3x3 block of ``K``."""
-    K[row, col] += scale * A[0]
-    K[row, col + 1] += scale * A[1]
-    K[row, col + 2] += scale * A[2]
-    K[row + 1, col] += scale * A[3]
-    K[row + 1, col + 1] += scale * A[4]
-    K[row + 1, col + 2] += scale * A[5]
-    K[row + 2, col] += scale * A[6]
-    K[row + 2, col + 1] += scale * A[7]
-    K[row + 2, col + 2] += scale * A[8]
-
-
-@kernel
-def add_translation(K, A, y, C, Rp, point):
-    """A force ``A``, fixed in the parent's frame, at the child's point: F = R_p A, T_p = A x y, T_c = p x C^T A."""
-    cross_A = skew(A)
-    turn = mat_mul(Rp, cross_A)
-    add_block(K, 6, 3, -1.0, turn)
-    add_block(K, 0, 3, 1.0, turn)
-    pull = mat_mul_t(cross_A, Rp)
-    add_block(K, 3, 6, 1.0, pull)
-    add_block(K, 3, 0, -1.0, pull)
-    add_block(K, 3, 3, 1.0, mat_mul(cross_A, skew(y)))
-    arm = skew(point)
-    add_block(K, 3, 9, -1.0, mat_mul(cross_A, mat_mul(C, arm)))
-    add_block(K, 9, 9, 1.0, mat_mul(arm, skew(mat_t_vec(C, A))))
-    add_block(K, 9, 3, -1.0, mat_mul(arm, mat_t_mul(C, cross_A)))
-
-
-@kernel
-def add_distance(K, size, n, length, y, C, Rp, point):
-    """A force ``size`` along the unit vector ``n`` between the points: that of a fixed direction, and its turning."""
-    add_translation(K, scale3(size, n), y, C, Rp, point)
-    P = scale9(size / length, add9(IDENTITY, scale9(-1.0, outer3(n, n))))
-    to_x = mat_mul_t(P, Rp)
-    to_p = mat_mul(P, skew(y))
-    to_c = scale9(-1.0, mat_mul(P, mat_mul(C, skew(point))))
-    arm = mat_mul_t(skew(point), C)
-    back = scale9(-1.0, skew(y))
-    for sign, col, D in ((1.0, 6, to_x), (-1.0, 0, to_x), (1.0, 3, to_p), (1.0, 9, to_c)):
-        force = mat_mul(Rp, D)
-        add_block(K, 6, col, sign, force)
-        add_block(K, 0, col, -sign, force)
-        add_block(K, 3, col, sign, mat_mul(back, D))
-        add_block(K, 9, col, sign, mat_mul(arm, D))
-
-
-@kernel
-def add_parent_torque(K, a, C):
-    """A torque ``a`` fixed in the parent's frame: T_p = -a, T_c = C^T a."""
-    add_block(K, 9, 9, 1.0, skew(mat_t_vec(C, a)))
-    add_block(K, 9, 3, -1.0, mat_t_mul(C, skew(a)))
-
-
-@kernel
-def add_child_torque(K, c, C):
-    """A torque ``c`` fixed in the child's frame: T_c = c, T_p = -C c."""
-    add_block(K, 3, 9, 1.0, mat_mul(C, skew(c)))
-    add_block(K, 3, 3, -1.0, skew(mat_vec(C, c)))
-
-
-@kernel
-def add_rotation(K, size, a, b, C):
-    """A rotation row: T_c = size a x C^T b, T_p = size b x C a."""
-    cross_a = scale9(size, skew(a))
-    cross_b = scale9(size, skew(b))
-    add_block(K, 9, 9, 1.0, mat_mul(cross_a, skew(mat_t_vec(C, b))))
-    add_block(K, 9, 3, -1.0, mat_mul(cross_a, mat_t_mul(C, skew(b))))
-    add_block(K, 3, 3, 1.0, mat_mul(cross_b, skew(mat_vec(C, a))))
-    add_block(K, 3, 9, -1.0, mat_mul(cross_b, mat_mul(C, skew(a))))
+from dalembert.kernels import kernel
+from dalembert.model.frames import unit_distance
+from dalembert.model.own_rows import add_own
+from dalembert.model.records import DISTANCE, ROTATION, SECOND, SLIDE, TRANSLATION
+from dalembert.model.rows import direction_gradient
+from dalembert.model.turning import add_child_torque, add_distance, add_parent_torque, add_rotation, add_translation
+from dalembert.spatial.tuples import column, load3, load9, scale3
 
 
 @kernel
@@ -133,13 +37,8 @@ def add_row(K, joint, at, k, size, y, C, Rp):
         add_translation(K, scale3(size, load3(joint.row_a[k])), y, C, Rp, load3(joint.point_child))
     elif kind == ROTATION:
         add_rotation(K, size, load3(joint.row_a[k]), load3(joint.row_b[k]), C)
-    elif kind == DISTANCE_ROW:
-        n, length = unit_distance(joint, y)
-        add_distance(K, size, n, length, y, C, Rp, load3(joint.point_child))
-    elif kind == HELIX:
-        a = load3(joint.row_a[k])
-        add_translation(K, scale3(size, a), y, C, Rp, load3(joint.point_child))
-        add_parent_torque(K, scale3(-size * joint.pitch / (2.0 * pi), a), C)
+    else:
+        add_own(K, joint, kind, size, load3(joint.row_a[k]), y, C, Rp)
 
 
 @kernel

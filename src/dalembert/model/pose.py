@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling
+from dalembert.model.frames import relative
 from dalembert.model.records import CONSTRAINT
-from dalembert.model.rows import aim, coordinates, direction_gradient, relative, row_gradient, row_value
+from dalembert.model.rows import aim, coordinates, direction_gradient, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import dot3, load3, load4, load9, neg3, store9, sub3
 

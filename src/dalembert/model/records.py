@@ -13,8 +13,8 @@ from dalembert.linalg.schedule import Schedule
 
 F, I = "f8", "i4"
 
-# Kinds of constraint rows.
-TRANSLATION, ROTATION, HELIX, DISTANCE_ROW, COMPLIANT = 0, 1, 2, 3, 4
+# Kinds of rows; those with equations of their own are in own_rows.py.
+TRANSLATION, ROTATION, COMPLIANT = 0, 1, 2
 # Kinds of free directions, in the joint table's words.
 DIRECTION_KINDS = ("slide", "turn", "first", "second", "ball", "distance")
 SLIDE, TURN, FIRST, SECOND, BALL, DISTANCE = range(6)

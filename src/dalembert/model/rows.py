@@ -3,28 +3,26 @@
 A gradient is a force on the child in the world (its mirror image acts on the parent) and two torques in the body
 frames. Translation rows are Quaternion eq. 15 to 18, rotation rows eq. 19 and 20, driven rows eq. 21 to 23.
 
-Throughout, ``y`` is the child's joint point seen from the parent's centre of mass, in the parent's frame, and
-``C = R_parent^T R_child``; ``joint`` is a record of the model, ``at`` its record of the work, which holds where driven rows aim.
+``y``, ``C`` as in ``frames``; ``joint`` is a record of the model, ``at`` its record of the work, which holds where driven rows aim.
 """
 from __future__ import annotations
 
-from math import atan2, cos, pi, sin
+from math import atan2, cos, sin
 
 from dalembert.kernels import inline, kernel
-from dalembert.model.records import (
-    BALL,
-    COMPLIANT,
-    DISTANCE,
-    DISTANCE_ROW,
-    FIRST,
-    HELIX,
-    ROTATION,
-    SECOND,
-    SLIDE,
-    TRANSLATION,
-    TURN,
+from dalembert.model.frames import (
+    ZERO3,
+    ball_vector,
+    entry,
+    frame_rotation,
+    translation_gradient,
+    turn_angle,
+    unit_distance,
+    unwrap,
 )
-from dalembert.spatial import quaternion, so3
+from dalembert.model.own_rows import own_gradient, own_value
+from dalembert.model.records import BALL, COMPLIANT, DISTANCE, FIRST, ROTATION, SECOND, SLIDE, TRANSLATION, TURN
+from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
     add3,
     column,
@@ -33,80 +31,13 @@ from dalembert.spatial.tuples import (
     load3,
     load9,
     mat_mul,
-    mat_t_mul,
     mat_t_vec,
     mat_vec,
     neg3,
-    norm3,
     scale3,
     store3,
     sub3,
 )
-
-ZERO3 = (0.0, 0.0, 0.0)
-
-
-@inline
-def relative(joint, x_parent, R_parent, x_child, R_child):
-    """``y`` and ``C`` of a joint at a pose of its two bodies."""
-    C = mat_t_mul(R_parent, R_child)
-    y = add3(mat_t_vec(R_parent, sub3(x_child, x_parent)), mat_vec(C, load3(joint.point_child)))
-    return y, C
-
-
-@inline
-def translation_gradient(a, y, C, R_parent, point_child):
-    """Gradient of ``a . R_parent^T d`` for a direction ``a`` fixed in the parent (Quaternion eq. 17, 18)."""
-    return mat_vec(R_parent, a), cross3(a, y), cross3(point_child, mat_t_vec(C, a))
-
-
-@inline
-def frame_rotation(joint, C):
-    """Orientation of the child's canonical frame in the parent's."""
-    return mat_t_mul(load9(joint.frame_parent), mat_mul(C, load9(joint.frame_child)))
-
-
-@inline
-def unwrap(angle, previous):
-    """The value of ``angle`` modulo a turn that lies nearest to ``previous``."""
-    return angle + 2.0 * pi * round((previous - angle) / (2.0 * pi))
-
-
-@inline
-def entry(E, r, c) -> float:
-    """Element of a 9-tuple by run-time indices."""
-    rows = ((E[0], E[1], E[2]), (E[3], E[4], E[5]), (E[6], E[7], E[8]))
-    return rows[r][c]  # pyright: ignore[reportReturnType]
-
-
-@inline
-def unit_distance(joint, y):
-    """Vector from the parent's point to the child's, in the parent's frame: direction and length."""
-    d = sub3(y, load3(joint.point_parent))
-    length = norm3(d)
-    return scale3(1.0 / length, d), length
-
-
-@inline
-def turn_angle(E, axis):
-    """Angle about a canonical axis, from both of the other two (never from a dot product)."""
-    j = (axis + 1) % 3
-    k = (axis + 2) % 3
-    return atan2(entry(E, k, j) - entry(E, j, k), entry(E, j, j) + entry(E, k, k))
-
-
-@inline
-def ball_vector(E, previous):
-    """Rotation vector of ``E``, of all its full-turn equivalents the one nearest to ``previous``."""
-    phi = quaternion.log(quaternion.from_matrix(E))
-    angle = norm3(phi)
-    axis = scale3(1.0 / angle, phi) if angle > 1e-9 else ZERO3
-    if angle <= 1e-9:
-        size = norm3(previous)
-        if size > 1e-9:
-            axis = scale3(1.0 / size, previous)
-    turns = round((dot3(axis, previous) - angle) / (2.0 * pi))
-    return add3(phi, scale3(2.0 * pi * turns, axis))
 
 
 @kernel
@@ -177,14 +108,9 @@ def row_gradient(joint, at, k, y, C, R_parent):
         return translation_gradient(a, y, C, R_parent, load3(joint.point_child))
     if kind == ROTATION:
         return ZERO3, cross3(b, mat_vec(C, a)), cross3(a, mat_t_vec(C, b))
-    if kind == DISTANCE_ROW:
-        n, _ = unit_distance(joint, y)
-        return translation_gradient(n, y, C, R_parent, load3(joint.point_child))
-    if kind == HELIX:
-        force, parent, child = translation_gradient(a, y, C, R_parent, load3(joint.point_child))
-        lead = joint.pitch / (2.0 * pi)
-        return force, add3(parent, scale3(lead, a)), sub3(child, scale3(lead, mat_t_vec(C, a)))
-    return direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
+    if kind == COMPLIANT:
+        return direction_gradient(joint, joint.row_direction[k], y, C, R_parent)
+    return own_gradient(joint, kind, a, y, C, R_parent)
 
 
 @inline
@@ -196,13 +122,9 @@ def row_value(joint, at, k, y, C):
         return dot3(a, sub3(y, load3(joint.point_parent))) - row_offset(joint, at, k)
     if kind == ROTATION:
         return dot3(mat_vec(C, a), b)
-    if kind == DISTANCE_ROW:
-        return unit_distance(joint, y)[1] - joint.row_offset[k]
-    if kind == HELIX:
-        angle = unwrap(turn_angle(frame_rotation(joint, C), 0), at.coordinate[0])
-        advance = dot3(a, sub3(y, load3(joint.point_parent)))
-        return advance - joint.pitch / (2.0 * pi) * angle - joint.row_offset[k]
-    return 0.0
+    if kind == COMPLIANT:
+        return 0.0
+    return own_value(joint, at, kind, a, y, C) - joint.row_offset[k]
 
 
 @inline

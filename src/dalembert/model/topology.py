@@ -16,7 +16,7 @@ Pose = tuple[np.ndarray, Rotation]
 
 def holds(joint: JointElement) -> bool:
     """True when a joint can carry a subtree: it fixes the child relative to the parent but for its coordinates."""
-    return joint.type.extra != "distance" and any(kind != "distance" for kind, _ in joint.type.directions or (("", 0),))
+    return joint.type.places
 
 
 def spanning_tree(mechanism: Mechanism, first: Iterable[str] = ()) -> set[int]:
@@ -105,8 +105,7 @@ def joint_motion(joint: Joint, values: np.ndarray) -> Pose:
             ball.append(value)
         else:
             turn = turn * Rotation.from_rotvec(value * np.eye(3)[axis])
-            if joint.extra == "helix":
-                shift[axis] += joint.pitch / (2.0 * np.pi) * value  # type: ignore[attr-defined]
+            shift[axis] += joint.lead * value
     return shift, turn * Rotation.from_rotvec(ball) if ball else turn
 
 

@@ -18,6 +18,8 @@ from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
 #: largest change of a driven angle within a step, rad
 LARGEST_TURN = 1.5
+#: s, by which a target is looked at before and after to see how fast it moves
+MOMENT = 1e-5
 #: a force, wrench or tension, or a function of time (s) that gives it
 Input = ArrayLike | Callable[[float], ArrayLike]
 
@@ -198,6 +200,17 @@ def read_target(element: JointElement, target: Target, time: float) -> Target:
         target_coordinates(element, target(time), time)
         return target
     return target_coordinates(element, target, time)
+
+
+def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
+    """(joints, 6) rates of targets that are functions of time, NaN where there is none or where it is a free rotation."""
+    rates = np.full((len(mechanism.joints), 6), np.nan)
+    for name, target in targets.items():
+        element = mechanism[name]
+        if callable(target) and not _turns_freely(element):
+            ends = [target_coordinates(element, target(time + sign * MOMENT), time) for sign in (1.0, -1.0)]
+            rates[element.index, : element.type.freedom] = (ends[0] - ends[1]) / (2.0 * MOMENT)
+    return rates
 
 
 def _turns_freely(element: JointElement) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dalembert.errors import EnergyWarning
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dalembert.simulation.simulation import Simulation
+
+#: m, by which a mechanism may rise in silence
+LEAST = 1e-6
 
 
 def is_passive(mechanism: Mechanism) -> bool:
@@ -26,6 +31,8 @@ class EnergyWatch:
     def __init__(self, simulation: Simulation, controlled: bool) -> None:
         self.passive = not controlled and not simulation.pushed and is_passive(simulation.mechanism)
         self.rise = self.range = 0.0
+        mechanism = simulation.mechanism
+        self.floor = LEAST * mechanism.mass * max(float(np.linalg.norm(mechanism.gravity)), 1.0)
         if self.passive:
             self.start, self.kinetic = simulation.energies()
             self.range = self.kinetic
@@ -38,8 +45,8 @@ class EnergyWatch:
             self.range = max(self.range, kinetic, abs(total - kinetic - (self.start - self.kinetic)))
 
     def report(self, name: str, dt: float, bound: float | None) -> None:
-        """Warn of a rise beyond the bound."""
-        if self.passive and bound is not None and self.rise > bound * self.range > 0.0 and self.rise > 1e-9 * abs(self.start):
+        """Warn of a rise beyond the bound; of what hardly moves, rounding and rest, nothing is said."""
+        if self.passive and bound is not None and self.rise > bound * self.range and self.rise > self.floor:
             warnings.warn(
                 f"the energy of {name!r} rose by {self.rise:.3g} J, {self.rise / self.range:.0%} of the {self.range:.3g} J that move about in the run, "
                 f"though nothing puts any in: dt = {dt:g} s is too long for this motion. Use a smaller dt, or another energy_bound.",

@@ -137,8 +137,7 @@ class Setup:
                 linear += rate * gradient[6:9]
             else:
                 angular += rate * (R @ gradient[9:])
-        if kind.extra == "helix":
-            linear += joint["pitch"] / (2.0 * np.pi) * angular
+        linear += kind.lead * angular
         return linear, angular, child["x"] + R @ joint["point_child"]
 
     def solve_pose(self, wishes: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, np.ndarray]:

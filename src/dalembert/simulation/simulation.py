@@ -5,6 +5,7 @@ import sys
 import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,19 @@ from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
+from dalembert.model.functions import raised, try_functions, watched
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
-from dalembert.simulation.controls import Input, InputTables, Target, input_count, one_knot, read_control, read_target
+from dalembert.simulation.controls import (
+    Input,
+    InputTables,
+    Target,
+    input_count,
+    one_knot,
+    read_control,
+    read_target,
+    target_rates,
+)
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
@@ -49,7 +60,7 @@ class Simulation:
         if not mechanism.bodies:
             raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
         for name, value in (("target_tolerance", target_tolerance), ("energy_bound", 0.0 if energy_bound is None else energy_bound)):
-            if isinstance(value, str) or not np.isscalar(value) or not value >= 0.0:
+            if not isinstance(value, Real) or not value >= 0.0:
                 raise ModelError(f"Simulation: {name} must not be negative, got {value!r}")
         self._target_tolerance, self._energy_bound = target_tolerance, energy_bound
         self._source = mechanism
@@ -175,7 +186,11 @@ class Simulation:
         """Velocities and energy at the knot; reading changes nothing."""
         if self._knot is None:
             numbers = self._state.numbers
-            self._knot = self._engine.knot(numbers, one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers)))
+            inputs = one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers))
+            rates = target_rates(self._mechanism, self._targets if self._moved else {}, self.time)
+            with watched(self._mechanism):
+                knot = self._engine.knot(numbers, inputs, rates)
+            self._knot = knot
         return self._knot
 
     def _here(self) -> Start:
@@ -327,7 +342,7 @@ class Simulation:
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
             if not self._let_targets_agree(tables):
-                raise self._engine.failure(self.time, dt)
+                raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
     def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
@@ -339,7 +354,7 @@ class Simulation:
         what was computed. ``progress``: show a bar (by default on long runs in a terminal).
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
-            if isinstance(value, str) or not np.isscalar(value) or not (np.isfinite(value) and value > 0.0):
+            if not isinstance(value, Real) or not 0.0 < value < np.inf:
                 raise ModelError(f"run needs a positive {what}, got {value!r}")
         length = self._formulation.dt if dt is None else float(dt)
         return self._run(max(1, round(duration / length)), length, control, progress)
@@ -369,7 +384,7 @@ class Simulation:
                 if solved < count:
                     if self._let_targets_agree(tables):
                         continue
-                    raise engine.failure(self.time, dt)
+                    raise self._failure(dt)
                 bar.update(done)
                 if watch is not None and size > 1:
                     watch.look(self)
@@ -388,6 +403,11 @@ class Simulation:
         if tables.agree is not None:
             readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
         return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+
+    def _failure(self, dt: float) -> Exception:
+        """Why the step from here cannot be made: what a user's function said, or the engine's own error."""
+        said = raised(self._mechanism) or try_functions(self._mechanism, *self._engine.pose(self._state.numbers))
+        return self._engine.failure(self.time, dt) if said is None else said
 
     def _let_targets_agree(self, tables: InputTables) -> bool:
         """After a failed step: from now on, move targets onto what the joints allow. False when that was done before."""

@@ -18,7 +18,7 @@ from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.targets import largest_moves, unmet_targets
-from dalembert.solvers.outcomes import SINGULAR, SOLVED
+from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 
 #: how many times the work of a factorisation exact Newton may cost
 EXACT_NEWTON = 6.0
@@ -135,7 +135,9 @@ class ImplicitEngine(MaximalEngine):
         unmet = self._unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        reason = "a pivot block is singular" if outcome == SINGULAR else "Newton did not converge"
+        reason = {SINGULAR: "a pivot block is singular", TOO_FAST: "a body turns by more than a radian even in the shortest"}.get(
+            outcome, "Newton did not converge"
+        )
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_row()}, residual {size:.3g} m/s{self._moves()}. Use a smaller dt, or check the model and its targets there."

@@ -26,10 +26,11 @@ from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
 from dalembert.kernels import inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
 from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
-from dalembert.model.rows import consistent, frame_rotation, row_value
+from dalembert.model.rows import consistent, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 

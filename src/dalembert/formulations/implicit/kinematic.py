@@ -15,7 +15,15 @@ import numpy as np
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import FLIP, Stage, add4, dot4, residual
 from dalembert.formulations.implicit.state import Scratch, recall, record
-from dalembert.formulations.implicit.step import accept, aggregate, aggregate_bdf, bdf_gamma, finish, history_of
+from dalembert.formulations.implicit.step import (
+    accept,
+    aggregate,
+    aggregate_bdf,
+    bdf_gamma,
+    finish,
+    history_of,
+    turns_far,
+)
 from dalembert.formulations.maximal.knot import clear_impulses
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import WIDTH, clear, factor, solve
@@ -24,7 +32,7 @@ from dalembert.linalg.schedule import Schedule
 from dalembert.model.pose import joint_at_knot, set_targets, write_gradients
 from dalembert.model.records import F, fields
 from dalembert.model.rows import consistent, row_value
-from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, load3, load4, scale3, store3, store4, store9
 
@@ -414,6 +422,8 @@ def step(model, state, inputs, index, dt, options, work, scratch, after):
             break
     if outcome != SOLVED:
         return outcome, iterations, size, gamma
+    if turns_far(state, own, gamma):
+        return TOO_FAST, iterations, size, gamma
     residual(stage)
     if trapezoid:
         even_acceleration(state, own)

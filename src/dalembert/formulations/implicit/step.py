@@ -6,6 +6,7 @@ from typing import NamedTuple
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import (
     Stage,
+    dot4,
     jacobian,
     load_vector,
     move,
@@ -20,14 +21,18 @@ from dalembert.formulations.maximal.knot import clear_impulses
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.solvers.newton import build_newton
-from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED
-from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
 newton = build_newton(
     "newton", __file__, residual=residual, restart=restart, jacobian=jacobian, load_vector=load_vector, turn=turn, move=move, floor=rounding_floor,
 )
+
+
+#: cosine of half the angle (1 rad) that a body of a mechanism with loops may turn in a step
+FAR = 0.8775825618903728
 
 
 class StepOptions(NamedTuple):
@@ -110,9 +115,13 @@ def begin(state, own):
 def try_stage(model, state, gamma, options, work, own):
     """A stage from its first guess, with one compliance after the other until it is solved."""
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for softness in COMPLIANCES:
+    for attempt in range(len(COMPLIANCES) + NUDGES):
+        softness = COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0]
         recall(model, work, state)
-        begin(state, own)
+        if attempt < len(COMPLIANCES):
+            begin(state, own)
+        else:
+            nudge_all(own, attempt)
         clear_impulses(model, work)
         outcome, spent, size = newton(
             Stage(model, work, own, gamma, softness * options.compliance), options.tolerance, options.max_iterations,
@@ -120,7 +129,36 @@ def try_stage(model, state, gamma, options, work, own):
         iterations += spent
         if outcome == SOLVED or options.compliance == 0.0:
             break
+    if outcome == SOLVED and options.compliance > 0.0 and turns_far(state, own, gamma):
+        return TOO_FAST, iterations, size
     return outcome, iterations, size
+
+
+@kernel
+def turns_far(state, own, gamma):
+    """True when a body turns so far from the last knot that a loop may have come out on another branch of its assembly."""
+    for i in range(own.bodies.shape[0]):
+        past, body = load4(state.bodies[i].q), own.bodies[i]
+        along, square = 0.0, 0.0
+        for c in range(4):
+            q = body.qp[c] + gamma * body.w[c]
+            along += past[c] * q
+            square += q * q
+        if along * along < FAR * FAR * square * dot4(past, past):
+            return True
+    return False
+
+
+@kernel
+def nudge_all(own, attempt):
+    """Turn the bodies' velocities a little aside, by parts of the fastest turn."""
+    fastest = 0.0
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            fastest = max(fastest, abs(own.bodies[i].w[c]))
+    for i in range(own.bodies.shape[0]):
+        for c in range(4):
+            own.bodies[i].w[c] += nudge(i, attempt) * fastest
 
 
 @inline

@@ -126,14 +126,14 @@ class MaximalEngine:
         """(joints, 6) targets held."""
         return self.view(numbers).joints["target"].copy()
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
         bodies, joints, couplings = self.sizes
         state, work = self.view(numbers), self.reading.work
         work.joints["coordinate"], work.joints["target"] = state.joints["coordinate"], state.joints["target"]
         recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints, couplings)
         self.record(numbers, recording, 0)
-        prescribed = np.zeros((2, 1, joints, 6))
+        prescribed = np.stack([rates, np.zeros((joints, 6))])[:, None]
         motion_series(self.model, work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
         velocity, rate = motion.velocity[0, :-1], motion.rate[0]
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))

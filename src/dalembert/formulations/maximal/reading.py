@@ -23,6 +23,7 @@ from dalembert.formulations.maximal.series import (
     pose_series,
 )
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.functions import watched
 from dalembert.model.least_norm import least_norm, row_weights
 from dalembert.model.placement import Placement
 from dalembert.model.records import BALL, Model, Work
@@ -72,7 +73,8 @@ class Reader:
             coordinate, violation = np.zeros((self.knots, joints, 6)), np.zeros((self.knots, joints, 6))
             gaps, potential, values = np.zeros((self.knots, couplings)), np.zeros(self.knots), np.zeros((self.knots, couplings))
             self.work.joints["coordinate"] = self.start
-            pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential, values)
+            with watched(self.mechanism):
+                pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential, values)
             self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential, coupling=values)
         return self._pose
 
@@ -92,9 +94,10 @@ class Reader:
     def _move(self, prescribed: np.ndarray) -> Motion:
         self.work.joints["coordinate"] = self.start
         motion = new_motion(self.knots, len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings))
-        motion_series(
-            self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
-        )
+        with watched(self.mechanism):
+            motion_series(
+                self.model, self.work, self.compliance, self.recording, self.inputs, prescribed, motion, self.exact, self.trusted,
+            )
         return motion
 
     def _shared(self, motion: Motion, knots: np.ndarray, prescribed: np.ndarray) -> dict[str, np.ndarray]:

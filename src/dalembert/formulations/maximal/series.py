@@ -12,9 +12,10 @@ from dalembert.forces.directions import servo_at, spring
 from dalembert.forces.loads import apply_inputs, clear_inputs, evaluate_loads, potential_energy
 from dalembert.formulations.maximal.knot import accelerate, evaluate_knot, project
 from dalembert.kernels import allocating, inline, kernel
+from dalembert.model.frames import frame_rotation
 from dalembert.model.pose import aim_all, joint_at_knot, joint_rates, open_amounts, put6
 from dalembert.model.records import BALL, COMPLIANT, CONSTRAINT
-from dalembert.model.rows import direction_gradient, frame_rotation
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store4, sub3
 
 #: shares of the force along a free direction, in the order of their columns
@@ -36,11 +37,9 @@ class Motion(NamedTuple):
 
 def new_motion(knots: int, bodies: int, joints: int, couplings: int) -> Motion:
     """Room for ``motion_series``."""
-    return Motion(
-        velocity=np.zeros((knots, bodies + 1, 6)), rate=np.zeros((knots, joints, 6)), force=np.zeros((knots, joints, 3)),
-        torque=np.zeros((knots, joints, 3)), actuation=np.zeros((knots, joints, 6)), share=np.zeros((knots, joints, 6, len(SHARES))),
-        coupling_rate=np.zeros((knots, couplings)),
-    )
+    rate, force, torque, actuation = (np.zeros((knots, joints, n)) for n in (6, 3, 3, 6))
+    share = np.zeros((knots, joints, 6, len(SHARES)))
+    return Motion(np.zeros((knots, bodies + 1, 6)), rate, force, torque, actuation, share, np.zeros((knots, couplings)))
 
 
 @inline
@@ -113,7 +112,8 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
     and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
     (N,). Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
-    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions.
+    ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions; NaN for a rate that is not known, which is
+    then the one just before the knot.
     """
     bodies, joints = work.bodies, work.joints
     velocity = motion.velocity
@@ -144,6 +144,11 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                 project(model, work, compliance, recording.momentum[knot], 0.0, 1e-13, closed, impulse, coupling_impulse)
         else:
             half = 0.5 * recording.step_before[knot]
+            joint_rates(model, work, velocity[knot], motion.rate[knot])
+            for i in model.driven:
+                for k in range(model.joints[i].locks):
+                    if joints[i].r[k] != joints[i].r[k]:
+                        joints[i].r[k] = motion.rate[knot, i, model.joints[i].row_direction[k]]
             push_on_bodies(model, work, velocity[knot], 1)
             for i in range(bodies.shape[0] - 1):
                 for c in range(6):

@@ -157,10 +157,10 @@ class ContactEngine(VariationalEngine):
                 node[there] = structure.block(index, body) if body != world else -1
                 node[back] = structure.block(body, index) if body != world else -1
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs) -> Knot:
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         state = self.view(numbers)
         wrench, joint = state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
-        return super().knot(numbers, inputs._replace(wrench=inputs.wrench + wrench, joint=inputs.joint + joint))
+        return super().knot(numbers, inputs._replace(wrench=inputs.wrench + wrench, joint=inputs.joint + joint), rates)
 
     # ---- overlaps
 

@@ -21,9 +21,10 @@ from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damp
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import coordinate_from, evaluate_coupling
+from dalembert.model.frames import relative
 from dalembert.model.pose import add_to_slot, put6
 from dalembert.model.records import CONSTRAINT, SLIDE, USER_LOAD, Model, Work
-from dalembert.model.rows import consistent, direction_gradient, relative, row_gradient, row_value
+from dalembert.model.rows import consistent, direction_gradient, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
