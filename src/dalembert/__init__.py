@@ -14,32 +14,10 @@ from dalembert.errors import (
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
+from dalembert.mechanism import joints
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
-from dalembert.mechanism.joints import (
-    JOINTS,
-    Cartesian,
-    Cylindrical,
-    CylindricalFreeOrientation,
-    Distance,
-    Fixed,
-    FixedOrientation,
-    Floating,
-    Free,
-    Helical,
-    Joint,
-    PinInSlot,
-    Planar,
-    PlanarFixedOrientation,
-    PlanarFreeOrientation,
-    Prismatic,
-    Rectangular,
-    Revolute,
-    RotationAlongAxis,
-    Slot,
-    Spherical,
-    Universal,
-)
+from dalembert.mechanism.joints import *  # noqa: F403
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
@@ -50,53 +28,32 @@ from dalembert.simulation.trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "JOINTS",
     "AssemblyError",
     "Box",
     "Capsule",
-    "Cartesian",
     "Composite",
     "ControlError",
     "Convex",
     "Cylinder",
-    "Cylindrical",
-    "CylindricalFreeOrientation",
     "DalembertError",
-    "Distance",
     "Ellipsoid",
     "EnergyWarning",
-    "Fixed",
-    "FixedOrientation",
-    "Floating",
-    "Free",
-    "Helical",
     "Implicit",
-    "Joint",
     "Mechanism",
     "Mesh",
     "MissingExtraError",
     "ModelError",
     "OverlapError",
-    "PinInSlot",
-    "Planar",
-    "PlanarFixedOrientation",
-    "PlanarFreeOrientation",
-    "Prismatic",
-    "Rectangular",
-    "Revolute",
     "Rod",
-    "RotationAlongAxis",
     "Servo",
     "Simulation",
     "SingularBlockError",
-    "Slot",
     "Sphere",
-    "Spherical",
     "State",
     "StepFailure",
     "Trajectory",
-    "Universal",
     "Variational",
     "load",
     "zoo",
 ]
+__all__ += joints.__all__

@@ -18,6 +18,32 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.shapes import as_axis
 
+#: what dalembert offers of this file: a new joint is named here and in JOINTS
+__all__ = [
+    "JOINTS",
+    "Cartesian",
+    "Cylindrical",
+    "CylindricalFreeOrientation",
+    "Distance",
+    "Fixed",
+    "FixedOrientation",
+    "Floating",
+    "Free",
+    "Helical",
+    "Joint",
+    "PinInSlot",
+    "Planar",
+    "PlanarFixedOrientation",
+    "PlanarFreeOrientation",
+    "Prismatic",
+    "Rectangular",
+    "Revolute",
+    "RotationAlongAxis",
+    "Slot",
+    "Spherical",
+    "Universal",
+]
+
 Vector = ArrayLike | str
 Drive = str | None
 DRIVES = (None, "force", "motion")
