@@ -87,9 +87,9 @@ def test_compare_says_who_cannot_take_it(capsys):
     assert main(["compare", "box_drop", "--dt", "0.01", "--duration", "0.1", "--halvings", "1"]) == 0
     told = capsys.readouterr()
     assert len(told.err.strip().splitlines()) == 1
-    assert told.err.startswith("implicit bdf1, implicit bdf2")
+    assert told.err.startswith("implicit semi_implicit: ")
     assert "contacts" in told.err
-    assert len(told.out.splitlines()) == 4
+    assert len(told.out.splitlines()) == 8
 
 
 def test_comparisons_with_failures():
@@ -143,7 +143,7 @@ WRONG = [
     (["run", "pendulum", "--formulation", "magic"], 2, "invalid choice: 'magic'"),
     (["run", "pendulum", "--formulation", "implicit", "--method", "rk4"], 2, "'bdf1'"),
     (["run", "pendulum", "--method", "bdf1"], 2, "belongs to --formulation implicit"),
-    (["run", "box_drop", "--formulation", "implicit"], 3, "use Variational"),
+    (["run", "box_drop", "--formulation", "implicit", "--method", "semi_implicit"], 3, "use Variational"),
     (["run", "pendulum", "--set", "knee=1"], 3, "no element named 'knee'"),
     (["run", "pendulum", "--set", "knee"], 2, "JOINT=VALUE"),
     (["run", "pendulum", "--set", "joint 1=inf"], 2, "JOINT=VALUE"),
