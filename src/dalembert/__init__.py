@@ -17,7 +17,7 @@ from dalembert.io.load import load
 from dalembert.mechanism import joints
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
-from dalembert.mechanism.joints import *  # noqa: F403
+from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
