@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 import numba
 import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
-from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.kernels.calls import Callback
@@ -106,18 +105,25 @@ def difference(function: Callable[..., np.ndarray], position: np.ndarray, orient
     """(..., k, 6) central differences of a function of poses, by positions (world) and rotations (body axes)."""
     columns = []
     for body in range(len(position)):
-        turn = Rotation.from_quat(orientation[body], scalar_first=True)
         for c in range(6):
             ends = []
             for sign in (1.0, -1.0):
-                x, q, step = position.copy(), orientation.copy(), sign * DIFFERENCE * np.eye(3)[c % 3]
+                x, q = position.copy(), orientation.copy()
                 if c < 3:
-                    x[body] += step
+                    x[body, c] += sign * DIFFERENCE
                 else:
-                    q[body] = (turn * Rotation.from_rotvec(step)).as_quat(scalar_first=True)
+                    q[body] = turned(orientation[body], c - 3, sign * DIFFERENCE)
                 ends.append(np.asarray(function(x, q), dtype=float))
             columns.append((ends[0] - ends[1]) / (2.0 * DIFFERENCE))
     return np.stack(columns, axis=-1).reshape(*np.shape(columns[0]), len(position), 6)
+
+
+def turned(q: np.ndarray, axis: int, angle: float) -> np.ndarray:
+    """A unit quaternion turned about a body axis."""
+    w, x, y, z = q
+    cos, sin = np.cos(0.5 * angle), np.sin(0.5 * angle)
+    across = ((-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w))[axis]
+    return cos * q + sin * np.array(across)
 
 
 # ---- constraints: given row and poses (7 each); found value and gradient (6 each)

@@ -341,7 +341,7 @@ class Simulation:
             read_control(control, tables, 0)
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            if not self._let_targets_agree(tables):
+            if not self._let_targets_agree(tables, 0):
                 raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
@@ -382,7 +382,7 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
-                    if self._let_targets_agree(tables):
+                    if self._let_targets_agree(tables, done):
                         continue
                     raise self._failure(dt)
                 bar.update(done)
@@ -409,11 +409,13 @@ class Simulation:
         said = raised(self._mechanism) or try_functions(self._mechanism, *self._engine.pose(self._state.numbers))
         return self._engine.failure(self.time, dt) if said is None else said
 
-    def _let_targets_agree(self, tables: InputTables) -> bool:
-        """After a failed step: from now on, move targets onto what the joints allow. False when that was done before."""
+    def _let_targets_agree(self, tables: InputTables, step: int) -> bool:
+        """After a failed step: from now on, move targets onto what the joints allow. False when that is not what it needs."""
         if tables.agree is not None or not tables.driven or self._target_tolerance == 0.0:
             return False
         self._setup.resume(self._here())
+        if self._setup.agree(tables.target[step + 1], self._target_tolerance)[1] == 0.0:
+            return False
         tables.agree = lambda targets: self._setup.agree(targets, self._target_tolerance)
         return True
 
