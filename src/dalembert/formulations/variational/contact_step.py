@@ -209,7 +209,8 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
             add_impulse(after, world, model.ends[e], answer, work.ends[e].G)
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and is_impact(model, work, contact, resting):
+        # Without joints nothing else answers, and all of an impulse is taken as a blow: the energy then never rises.
+        if contact.awake != 0 and (model.joints.shape[0] == 0 or is_impact(model, work, contact, resting)):
             for k in range(3):
                 blow = c * (contact.gamma if k == 0 else contact.beta[k - 1])
                 add_impulse(after, world, contact.a, blow, contact.Ga[k])
