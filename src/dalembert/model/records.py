@@ -25,23 +25,24 @@ def fields(number: str, /, **shapes: int | tuple[int, ...]) -> list[tuple]:
     return [(name, number, shape) if shape else (name, number) for name, shape in shapes.items()]
 
 
-#: mass (kg), radius of gyration (m), inertia and its inverse (body axes), constant wrench (force world, torque body)
-BODY = np.dtype(fields(F, mass=0, length=0, inertia=9, inertia_inverse=9, wrench=6))
+#: mass (kg), radius of gyration (m), inertia (body axes), constant wrench (force world, torque body), inverse of the inertia
+BODY = np.dtype(fields(F, mass=0, length=0, inertia=9, wrench=6, inertia_inverse=9))
 
+# What every Newton iteration touches comes first in a record, so that it lies together in memory.
 JOINT = np.dtype(
-    # ``driven``: locked to its target; ``follows``: that, or a servo; ``firm``: guards that do not depend on a target;
-    # ``active``: springs, inputs or limits push along some direction
-    fields(I, parent=0, child=0, rows=0, locks=0, free=0, guards=0, firm=0, active=0, row_kind=6, row_direction=6,
-           free_kind=6, free_axis=6, driven=6, follows=6)
+    # ``firm``: guards that do not depend on a target
+    fields(I, parent=0, child=0, rows=0, locks=0, free=0, guards=0, firm=0, active=0, row_kind=6, row_direction=6)
     + fields(
-        F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6, guard_a=(3, 3), guard_b=(3, 3),
-        # laws along the free directions, with the inertia reflected along them
-        stiffness=6, rest=6, damping=6, armature=6, pitch=0, servo_stiffness=6, servo_damping=6, servo_bound=6,
+        F, point_parent=3, point_child=3, row_a=(6, 3), row_b=(6, 3), row_offset=6,
         # G M^-1 G^T of each row at the reference pose: the scale of its compliance
-        soft=6,
+        soft=6, guard_a=(3, 3), guard_b=(3, 3),
         # canonical axes and reporting axes in the bodies' frames, rest orientation of a ball joint's springs
         frame_parent=9, frame_child=9, report_frame=9, rest_frame=9,
+        # laws along the free directions, with the inertia reflected along them
+        stiffness=6, rest=6, damping=6, armature=6, pitch=0, servo_stiffness=6, servo_damping=6, servo_bound=6,
     )
+    # ``active``: springs, inputs or limits push along some direction; ``driven``: locked to its target; ``follows``: that, or a servo
+    + fields(I, free_kind=6, free_axis=6, driven=6, follows=6)
 )
 
 # Kinds of couplings: a number made of the poses of several bodies.
@@ -81,7 +82,6 @@ class Model(NamedTuple):
     loads: np.ndarray
 
 
-# What every Newton iteration touches comes first in a record, so that it lies together in memory.
 BODY_WORK = np.dtype(
     fields(I, node=0, diagonal=0)
     + fields(
@@ -89,7 +89,7 @@ BODY_WORK = np.dtype(
         F, v=3, w=3, s=0, xn=3, qn=4, Rn=9, r=6,
         # the knot: position, orientation, rotation, left limits of the momenta (world, body), force and torque there,
         # and what the inputs of the step add to them
-        x=3, q=4, p=3, l=3, load=6, R=9, push=6,
+        x=3, q=4, p=3, l=3, load=6, push=6, R=9,
     )
 )
 

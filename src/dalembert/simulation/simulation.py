@@ -39,6 +39,8 @@ Control = Callable[["Simulation"], Mapping[str, Input]]
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
+#: seconds of computing after which a look at the energy costs nothing to speak of
+WATCH_SECONDS = 0.05
 
 
 class Simulation:
@@ -386,7 +388,7 @@ class Simulation:
                         continue
                     raise self._failure(dt)
                 bar.update(done)
-                if watch is not None and size > 1:
+                if watch is not None and spent > WATCH_SECONDS:
                     watch.look(self)
                 if size > 1:
                     chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))

@@ -21,10 +21,9 @@ from dalembert.spatial.tuples import cross3, load3, load9, mat_vec, scale3
 
 @kernel
 def evaluate_knot(model, work):
-    """Everything that follows from the pose: rotations, coordinates, row gradients, forces; impulses are cleared."""
+    """Everything that follows from the pose: rotations, coordinates, row gradients, forces."""
     evaluate_pose(model, work)
     evaluate_loads(model, work)
-    clear_impulses(model, work)
 
 
 @kernel

@@ -27,7 +27,7 @@ class VariationalState(NamedTuple):
 
 @kernel
 def recall(model, work, state):
-    """Put the state's knot into the work."""
+    """Put the state's knot into the work, without impulses."""
     for i in range(model.bodies.shape[0] - 1):
         body, past = work.bodies[i], state.bodies[i]
         store3(body.x, load3(past.x))
@@ -35,7 +35,13 @@ def recall(model, work, state):
         store3(body.p, load3(past.p))
         store3(body.l, load3(past.l))
     for i in range(model.joints.shape[0]):
-        at, past = work.joints[i], state.joints[i]
-        for k in range(model.joints[i].free):
+        joint, at, past = model.joints[i], work.joints[i], state.joints[i]
+        for k in range(joint.rows):
+            at.mu[k] = 0.0
+        for k in range(joint.free):
             at.coordinate[k] = past.coordinate[k]
-            at.spin[k] = past.spin[k]
+        if joint.rows > joint.locks:
+            for k in range(joint.free):
+                at.spin[k] = past.spin[k]
+    for i in range(model.couplings.shape[0]):
+        work.couplings[i].mu = 0.0

@@ -89,12 +89,13 @@ def accept_joints(model, work, after, dt):
         joint, at, new = model.joints[i], work.joints[i], after.joints[i]
         for k in range(joint.free):
             new.coordinate[k] = at.coordinate[k]
-            if joint.follows[k]:
-                new.target[k] = at.target[k]
         for k in range(joint.locks, joint.rows):
             direction = joint.row_direction[k]
             if joint.armature[direction] > 0.0:
                 new.spin[direction] = spin_after(work.bodies, joint, at, direction, dt)
+    for i in model.driven:
+        for k in range(model.joints[i].free):
+            after.joints[i].target[k] = work.joints[i].target[k]
 
 
 @inline
