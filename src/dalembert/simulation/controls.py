@@ -125,7 +125,7 @@ class InputTables:
     def _inputs(self, first: int, count: int, forces: tuple[np.ndarray, ...]) -> Inputs:
         wrench, joint, tension = forces
         if not self.driven:
-            return Inputs(wrench, joint, np.repeat(self.target, count + 1, axis=0), np.zeros((1, len(self.nodes), *self.target.shape[1:])), tension)
+            return Inputs(wrench, joint, np.zeros((count + 1, *self.target.shape[1:])), np.zeros((1, len(self.nodes), *self.target.shape[1:])), tension)
         self._settle_knots(first + 1, first + count)
         staged = 1 if self.one_start or not self.nodes else count
         stage = np.stack([self.between(first + i, self.nodes) for i in range(staged)])
@@ -142,7 +142,7 @@ class InputTables:
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
-        target = self.target[: steps + 1] if self.driven else np.repeat(self.target, steps + 1, axis=0)
+        target = self.target[: steps + 1] if self.driven else np.zeros((steps + 1, *self.target.shape[1:]))
         wrench, joint, tension = self._forces(0, steps, 0.0)
         return Inputs(wrench, joint, target, np.zeros((0, 0, *target.shape[1:])), tension)
 
