@@ -75,3 +75,12 @@ def specialise(function: F, name: str, file: str) -> F:
     function.__code__ = function.__code__.replace(co_filename=file, co_name=name)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     return kernel(function)
+
+
+def direct(function: F, *arguments: Any) -> F:
+    """What a kernel is compiled to for arguments of these types: it is entered without asking for their types again.
+
+    Only for calls that always have the same types: with others it would read memory that is not theirs.
+    """
+    compile_for = getattr(function, "entry_for", None)
+    return function if compile_for is None else compile_for(*arguments)

@@ -171,6 +171,10 @@ class Dispatcher(CPUDispatcher):
         """Compile for arguments of these types, without a call."""
         self.compile(signature_of(*arguments))
 
+    def entry_for(self, *arguments: Any) -> Any:
+        """The compiled function for arguments of these types."""
+        return self.compile(signature_of(*arguments))
+
     def is_cached(self, *arguments: Any) -> bool:
         """Whether the cache holds what arguments of these types need."""
         return self._cache.folder.holds(self._entry(signature_of(*arguments)))

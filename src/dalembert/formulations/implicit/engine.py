@@ -88,8 +88,8 @@ class ImplicitEngine(MaximalEngine):
         return self.view(numbers)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        outcome, done, size = run_steps(
-            self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
+        outcome, done, size = self.enter(
+            run_steps, count == 1, self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
         )
         return self._note(numbers, outcome, done, size, inputs, dt)
 

@@ -13,6 +13,7 @@ from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.series import motion_series, new_motion
 from dalembert.formulations.maximal.substeps import advance
+from dalembert.kernels import direct
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
@@ -52,6 +53,7 @@ class MaximalEngine:
         #: the state before a whole step that failed, and the targets at its ends (2, joints, 6)
         self.asked: tuple[np.ndarray, np.ndarray] | None = None
         self._views: tuple[Any, Any] = (None, None)
+        self._entries: dict[Any, Any] = {}
 
     def _build(self) -> Graph:
         """The graph that steps are solved on."""
@@ -162,6 +164,14 @@ class MaximalEngine:
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
         raise NotImplementedError
+
+    def enter(self, kernel: Any, single: bool, *arguments: Any) -> Any:
+        """Call a kernel of steps; ``single``: of one step, whose arguments have the same types at every call."""
+        if not single:
+            return kernel(*arguments)
+        if kernel not in self._entries:
+            self._entries[kernel] = direct(kernel, *arguments)
+        return self._entries[kernel](*arguments)
 
     def mark(self, recording: Any) -> Any:
         """Where the log of the run stands, for ``go_back``: there is none here."""

@@ -58,8 +58,8 @@ class VariationalEngine(MaximalEngine):
         recording.step_before[knot], recording.spin[knot] = state.clock[0], state.joints["spin"]
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        outcome, done, size = run_steps(
-            self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt,
+        outcome, done, size = self.enter(
+            run_steps, count == 1, self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
         if done < count:
