@@ -77,7 +77,7 @@ class Comparison:
 
     def plot(self, title: str, path: str | Path | None = None) -> Any:
         """The differences over the step, with a triangle of slope 2; returns the Matplotlib figure."""
-        from dalembert.view.plots import COLOURS, FAINT, INK, _finish, _legend, finished, new_figure
+        from dalembert.view.plots import COLOURS, FAINT, INK, add_legend, finish_axis, finished, new_figure
 
         figure = new_figure(path)
         axis = figure.subplots()
@@ -91,9 +91,9 @@ class Comparison:
         axis.set_xlabel("dt / s", color=INK)
         axis.set_xticks(self.steps, [f"{dt:.3g}" for dt in self.steps])
         axis.set_xticks([], minor=True)
-        _finish(axis, "largest difference of a position / m")
+        finish_axis(axis, "largest difference of a position / m")
         axis.margins(x=0.05)
-        _legend(axis)
+        add_legend(axis)
         return finished(figure, title, path)
 
 

@@ -51,9 +51,9 @@ def _energy(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     _lines(above, trajectory.time, [("kinetic", energy.kinetic), ("potential", energy.potential)])
     above.plot(trajectory.time, energy.total, color=INK, label="total")
     below.plot(trajectory.time, energy.total - energy.total[0], color=INK)
-    _finish(above, "energy / J")
-    _finish(below, "total $-$ start / J")
-    _legend(above)
+    finish_axis(above, "energy / J")
+    finish_axis(below, "total $-$ start / J")
+    add_legend(above)
 
 
 def _by_unit(trajectory: Trajectory, joints: list[str] | None, series: str) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
@@ -76,9 +76,9 @@ def _coordinates(figure: Any, trajectory: Trajectory, joints: list[str] | None) 
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
-        _finish(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
+        finish_axis(axis, f"{'angle' if unit == 'rad' else 'distance'} / {unit}")
         _hush(axis)
-        _legend(axis, panels=len(panels))
+        add_legend(axis, panels=len(panels))
 
 
 def _velocities(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -86,9 +86,9 @@ def _velocities(figure: Any, trajectory: Trajectory, joints: list[str] | None) -
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axis, (unit, drawn) in zip(axes, panels):
         _lines(axis, trajectory.time, drawn)
-        _finish(axis, f"{'angular rate' if unit == 'rad' else 'rate'} / {unit}/s")
+        finish_axis(axis, f"{'angular rate' if unit == 'rad' else 'rate'} / {unit}/s")
         _hush(axis)
-        _legend(axis, panels=len(panels))
+        add_legend(axis, panels=len(panels))
 
 
 def _phase(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -101,8 +101,8 @@ def _phase(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> Non
             axis.plot(values, speeds, color=colour, linestyle=STYLES[k // len(COLOURS) % len(STYLES)], label=_literal(name))
             axis.plot(values[:1], speeds[:1], "o", color=colour, markersize=4)
         axis.set_xlabel(f"{'angle' if unit == 'rad' else 'distance'} / {unit}", color=INK)
-        _finish(axis, f"rate / {unit}/s")
-        _legend(axis, panels=len(panels))
+        finish_axis(axis, f"rate / {unit}/s")
+        add_legend(axis, panels=len(panels))
 
 
 def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -112,13 +112,13 @@ def _forces(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> No
     above, below = figure.subplots(2, 1, sharex=True)
     _lines(above, trajectory.time, [(s.name, np.linalg.norm(s.force, axis=1)) for s in series])
     _lines(below, trajectory.time, [(s.name, np.linalg.norm(s.torque, axis=1)) for s in series])
-    _finish(above, "joint force / N")
-    _finish(below, "joint torque / N m")
+    finish_axis(above, "joint force / N")
+    finish_axis(below, "joint torque / N m")
     largest = max(_largest(above), _largest(below))
     for axis in (above, below):
         if _largest(axis) < NOISE * largest:  # rounding: not worth a scale of its own
             axis.set_ylim(-0.05, 1.0)
-    _legend(above, shared_by=figure)
+    add_legend(above, shared_by=figure)
 
 
 def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) -> None:
@@ -130,9 +130,9 @@ def _violation(figure: Any, trajectory: Trajectory, joints: list[str] | None) ->
         lines = [(name, rows[:, trajectory.joints.index(name)]) for name in joints]
     _lines(axis, trajectory.time, [(name, np.maximum(values, LOWEST_VIOLATION)) for name, values in lines])
     axis.set_yscale("log")
-    _finish(axis, "constraint violation / m or rad")
+    finish_axis(axis, "constraint violation / m or rad")
     if joints is not None:
-        _legend(axis)
+        add_legend(axis)
 
 
 def _gaps(figure: Any, trajectory: Trajectory, names: list[str] | None) -> None:
@@ -160,9 +160,9 @@ def _gaps(figure: Any, trajectory: Trajectory, names: list[str] | None) -> None:
     _lines(above, trajectory.time, gaps)
     _lines(below, trajectory.time, forces)
     above.set_yscale("log")
-    _finish(above, "gap / m")
-    _finish(below, "normal force / N")
-    _legend(above, shared_by=figure)
+    finish_axis(above, "gap / m")
+    finish_axis(below, "normal force / N")
+    add_legend(above, shared_by=figure)
 
 
 PLOTS: dict[str, Callable[[Any, Trajectory, list[str] | None], None]] = {
@@ -212,7 +212,7 @@ def _lines(axis: Any, time: np.ndarray, lines: list[tuple[str, np.ndarray]]) -> 
         axis.plot(time, values, color=COLOURS[k % len(COLOURS)], linestyle=style, label=_literal(name))
 
 
-def _finish(axis: Any, label: str) -> None:
+def finish_axis(axis: Any, label: str) -> None:
     """Thin lines, a quiet grid, no box; powers of ten instead of long numbers."""
     for line in axis.lines:
         line.set(linewidth=1.4, solid_capstyle="round", solid_joinstyle="round")
@@ -239,7 +239,7 @@ def _largest(axis: Any) -> float:
     return max((float(np.abs(line.get_ydata()).max()) for line in axis.lines), default=0.0)
 
 
-def _legend(axis: Any, *, shared_by: Any = None, panels: int = 1) -> None:
+def add_legend(axis: Any, *, shared_by: Any = None, panels: int = 1) -> None:
     """Above the plot for a few lines, beside it for many; one that would be too long says how many lines it leaves out.
 
     ``shared_by``: the figure, where one legend serves all its panels; ``panels``: how many with a legend share the height.
