@@ -1,0 +1,48 @@
+"""What a run in maximal coordinates writes down for its derivatives, substep by substep; room grows as it is needed."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Step(NamedTuple):
+    """A substep: the interval between knots that it belongs to, where it begins and how long it is, as fractions of that."""
+
+    knot: int
+    start: float
+    length: float
+
+
+class Tape:
+    """Arrays over substeps (first axis), as NamedTuple ``arrays`` of a formulation; ``steps`` says what each of them covers."""
+
+    def __init__(self, new_arrays: Any, room: int, each: int = 1) -> None:
+        """``new_arrays(room)`` makes room for so many substeps; ``each``: entries that one substep may take."""
+        self.new_arrays, self.each = new_arrays, each
+        self.arrays: Any = new_arrays(max(room, 1) * each)
+        self.count = 0
+        self.steps: list[Step] = []
+
+    def reserve(self, substeps: int) -> None:
+        """Room for some more substeps."""
+        have, need = len(self.arrays[0]), self.count + substeps * self.each
+        if need > have:
+            longer = self.new_arrays(max(need, 2 * have))
+            for old, new in zip(self.arrays, longer):
+                new[: self.count] = old[: self.count]
+            self.arrays = longer
+
+    def mark(self) -> tuple[int, int]:
+        """Where it stands, for ``go_back``."""
+        return self.count, len(self.steps)
+
+    def go_back(self, mark: tuple[int, int]) -> None:
+        """Forget what came after a mark."""
+        self.count = mark[0]
+        del self.steps[mark[1] :]
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for array in self.arrays)
