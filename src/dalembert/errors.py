@@ -22,6 +22,14 @@ class StepFailure(DalembertError):
     """A step had no solution even after substepping; the simulation keeps its last good state."""
 
 
+class GradientError(DalembertError, ValueError):
+    """A derivative was asked for that a run cannot give: an unknown name, a cotangent of another shape, a run without tape."""
+
+
+class GradientWarning(UserWarning):
+    """A derivative was taken at a point where the motion has a kink; the message says which event, and what was returned."""
+
+
 class EnergyWarning(UserWarning):
     """The energy of a run rose although nothing put any in: the step is too long for the motion."""
 

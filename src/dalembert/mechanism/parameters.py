@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw, coefficient
@@ -42,26 +43,31 @@ _TOUCH = {"friction": "", "restitution": ""}
 #: names and units of what other elements have
 TABLE: dict[type, dict[str, str]] = {
     Coupling: {"ratio": "", "offset": "m or rad"},
-    Path: {"stiffness": "N/m", "damping": "N s/m", "rest": "m"},
+    Path: {"stiffness": "N/m", "damping": "N s/m", "rest": "m", "points": "m"},
     PointForce: {"force": "N"},
     Drag: {"linear": "N s/m", "angular": "N m s/rad"},
     Penalty: {"offset": "m", "stiffness": "N/m", "damping": "N s/m", "friction": "", "tangential": "N s/m"},
     Ground: _TOUCH, Obstacle: _TOUCH, HeightField: _TOUCH, Collider: _TOUCH, ContactPoint: _TOUCH, PairLaw: _TOUCH,
 }
 #: of these, those that may be negative
-SIGNED = ("ratio", "offset", "force")
+SIGNED = ("ratio", "offset", "force", "points")
+#: geometry of joints: points on either body, from its centre of mass, and a turn of the joint's axes on it (a rotation vector), in body axes
+GEOMETRY = {"point_parent": "m", "point_child": "m", "turn_parent": "rad", "turn_child": "rad"}
 
 
 def list_parameters(mechanism: Mechanism) -> dict[str, Parameter]:
     """All parameters of a mechanism by name."""
     found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
-    for owner, element in _owners(mechanism).items():
+    for owner, element in owners(mechanism).items():
         found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
     return found
 
 
-def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike]) -> Mechanism:
-    """A copy of a mechanism with other values. Raises ModelError for an unknown name or a value that makes no sense."""
+def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike], *, checked: bool = True) -> Mechanism:
+    """A copy of a mechanism with other values. Raises ModelError for an unknown name or a value that makes no sense.
+
+    ``checked=False``: inertias may be such as no body has, which differences need beside those of thin ones.
+    """
     known = list_parameters(mechanism)
     copy = mechanism.snapshot()
     for name, value in values.items():
@@ -73,7 +79,7 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike]) -> Me
         if name == "gravity":
             copy.gravity = numbers
         else:
-            _change(copy, owner, _owners(copy)[owner], what, numbers)
+            _change(copy, owner, owners(copy)[owner], what, numbers, checked)
     return copy
 
 
@@ -90,7 +96,7 @@ def _checked(name: str, value: ArrayLike, old: Any) -> Any:
     return numbers if shape else float(numbers)
 
 
-def _owners(mechanism: Mechanism) -> dict[str, Any]:
+def owners(mechanism: Mechanism) -> dict[str, Any]:
     """All that has parameters, by the name that stands before the dot.
 
     Contact points go by their body and their number on it ("foot contact 0"), laws of pairs by both names ("foot and ground").
@@ -115,13 +121,16 @@ def _of(mechanism: Mechanism, element: Any) -> dict[str, Parameter]:
         wrench = mechanism.wrenches.get(element.name, np.zeros(6))
         return dict(
             mass=Parameter(element.mass, "kg"), inertia=Parameter(element.inertia.copy(), "kg m^2"),
+            centre_of_mass=Parameter(np.zeros(3), "m"),
             force=Parameter(wrench[:3].copy(), "N"), torque=Parameter(wrench[3:].copy(), "N m"),
         )
     if isinstance(element, JointElement):
         return _of_joint(element)
-    if (isinstance(element, Path) and element.law is not None) or (isinstance(element, PairLaw) and not element.collide):
+    if isinstance(element, PairLaw) and not element.collide:
         return {}
     values = {name: (getattr(element, name), unit) for name, unit in TABLE[type(element)].items()}
+    if isinstance(element, Path) and element.law is not None:
+        values = {"points": values["points"]}
     return {name: Parameter(np.copy(value) if np.ndim(value) else value, unit) for name, (value, unit) in values.items() if value is not None}
 
 
@@ -140,10 +149,13 @@ def _of_joint(element: JointElement) -> dict[str, Parameter]:
         add(name, [getattr(kind.servo[i], name.removeprefix("servo_")) for i in followed], units, followed)  # type: ignore[index]
     if kind.freedom:
         found["restitution"] = Parameter(kind.restitution, "")
-    return found | {name: Parameter(getattr(kind, name), "m") for name in ("pitch", "length") if getattr(kind, name, None) is not None}
+    found |= {name: Parameter(getattr(kind, name), "m") for name in ("pitch", "length") if getattr(kind, name, None) is not None}
+    for name, unit in GEOMETRY.items():
+        found[name] = Parameter(getattr(element, name).copy() if name.startswith("point") else np.zeros(3), unit)
+    return found
 
 
-def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: Any) -> None:
+def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: Any, checked: bool) -> None:
     """Put an element with another value in the place of the old one."""
     if isinstance(element, Body) and name in ("force", "torque"):
         wrench = mechanism.wrenches.get(owner, np.zeros(6)).copy()
@@ -151,18 +163,49 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
         wrench[3:] = value if name == "torque" else wrench[3:]
         mechanism.wrenches[owner] = wrench
         return
-    if isinstance(element, Body):
-        new: Any = replace(element, **{name: check_mass(value, owner) if name == "mass" else _read_only(check_inertia(value, owner))})
+    if isinstance(element, Body) and name == "centre_of_mass":
+        _move_centre(mechanism, element, value)
+        return
+    if isinstance(element, Body) and name == "inertia":
+        new: Any = replace(element, inertia=_read_only(check_inertia(value, owner) if checked else np.array(value)))
+    elif isinstance(element, Body):
+        new = replace(element, mass=check_mass(value, owner))
+    elif isinstance(element, JointElement) and name.startswith("turn_"):
+        frame = name.replace("turn", "frame")
+        new = replace(element, **{frame: Rotation.from_rotvec(value).as_matrix() @ getattr(element, frame)})
+    elif isinstance(element, JointElement) and name in GEOMETRY:
+        new = replace(element, **{name: value})
     elif isinstance(element, JointElement):
         new = replace(element, type=_with(element, name, value))
     elif name in SIGNED:
-        new = replace(element, **{name: value})
+        new = replace(element, **{name: _read_only(np.array(value)) if name == "points" else value})
     else:
         new = replace(element, **{name: coefficient(value, f"{owner}.{name}", 1.0 if name == "restitution" else np.inf)})
     if isinstance(element, PairLaw):
         mechanism.pair_laws.update({names: new for names, law in mechanism.pair_laws.items() if law is element})
     else:
         _exchange(mechanism, element, new)
+
+
+def _move_centre(mechanism: Mechanism, body: Body, shift: np.ndarray) -> None:
+    """Move a body's centre of mass by ``shift`` (body axes), with everything else on it, and what it looks like, staying where it is."""
+    if body.collide or any(getattr(item, "body", None) is body for item in (*mechanism.colliders, *mechanism.contact_points)):
+        raise ModelError(f"the centre of mass of {body.name!r} cannot be moved by itself: shapes that touch are placed from it")
+    moved = replace(body, position=body.position + Rotation.from_quat(body.orientation, scalar_first=True).apply(shift))
+    _exchange(mechanism, body, moved)
+    for joint in list(mechanism.joints):
+        changes = {f"point_{end}": getattr(joint, f"point_{end}") - shift for end in ("parent", "child") if getattr(joint, end) is moved}
+        if changes:
+            _exchange(mechanism, joint, replace(joint, **changes))
+    for path in list(mechanism.paths):
+        if any(end is moved for end in path.bodies):
+            points = np.array([p - shift if end is moved else p for end, p in zip(path.bodies, path.points)])
+            _exchange(mechanism, path, replace(path, points=points))
+    for load in (*mechanism.point_forces, *mechanism.penalties):
+        if load.body is moved:
+            _exchange(mechanism, load, replace(load, point=np.asarray(load.point) - shift))
+    if body.name in mechanism.visuals:
+        mechanism.visuals[body.name] = [replace(v, position=np.asarray(v.position) - shift) for v in mechanism.visuals[body.name]]
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

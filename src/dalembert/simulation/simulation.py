@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError
+from dalembert.errors import GradientError, ModelError
+from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import JointElement, Mechanism
@@ -31,6 +32,7 @@ from dalembert.simulation.controls import (
 )
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
+from dalembert.simulation.record import BUDGET, Record
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
@@ -347,26 +349,30 @@ class Simulation:
                 raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
-    def run(self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None) -> Trajectory:
+    def run(
+        self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None, tape: bool = False,
+    ) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
         ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench, path: tension}: forces
         act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
         axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
-        what was computed. ``progress``: show a bar (by default on long runs in a terminal).
+        what was computed. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
+        need, for ``Trajectory.vjp`` and ``Trajectory.jvp``; the inputs of a controller count as given.
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
             if not isinstance(value, Real) or not 0.0 < value < np.inf:
                 raise ModelError(f"run needs a positive {what}, got {value!r}")
         length = self._formulation.dt if dt is None else float(dt)
-        return self._run(max(1, round(duration / length)), length, control, progress)
+        return self._run(max(1, round(duration / length)), length, control, progress, tape)
 
-    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None) -> Trajectory:
+    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
+        record = self._record(tables, steps, dt) if tape else None
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size = 0, 1 if control is not None else steps
@@ -375,6 +381,9 @@ class Simulation:
         try:
             while done < steps:
                 count = min(chunk, steps - done)
+                if record is not None:
+                    count = min(count, record.before(done, numbers))
+                    record.engine.tape = record.tape
                 if control is not None:
                     read_control(control(self), tables, done)
                 tick = clock.perf_counter()
@@ -397,14 +406,28 @@ class Simulation:
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
         finally:
             bar.close()
+            if record is not None:
+                record.engine.tape = None
         if watch is not None:
             watch.look(self)
             watch.report(mechanism.name, dt, self._energy_bound)
         times = _times(begun, dt)(np.arange(done + 1))
-        readings = engine.read(recording, tables.recorded(done), done + 1, dt, start)
+        inputs = tables.recorded(done)
+        readings = engine.read(recording, inputs, done + 1, dt, start)
         if tables.agree is not None:
             readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
-        return read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+        trajectory = read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
+        if record is not None:
+            record.recording, record.inputs, record.steps = recording, inputs, done
+            trajectory.record = record
+        return trajectory
+
+    def _record(self, tables: InputTables, steps: int, dt: float) -> Record:
+        """What a run with a tape writes to."""
+        engine = self._engine
+        if not isinstance(engine, Differentiable):
+            raise GradientError(f"{type(self._formulation).__name__} cannot differentiate runs of {self._mechanism.name!r} yet: run it without tape=True")
+        return Record.begin(engine, self._mechanism, tables, steps, dt, None if self._moved else self._setup.keep(), BUDGET)
 
     def _failure(self, dt: float) -> Exception:
         """Why the step from here cannot be made: what a user's function said, or the engine's own error."""

@@ -1,7 +1,7 @@
 """What a run leaves behind: poses over time, and everything that can be derived from them, computed when asked for."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile_forces import coupling_names
+from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
@@ -112,6 +113,8 @@ class Trajectory:
     armature: np.ndarray | None = None
     #: the mechanism that ran, where it is known: for pictures
     model: Mechanism | None = field(default=None, repr=False)
+    #: what derivatives need, of a run with tape=True
+    record: Record | None = field(default=None, repr=False)
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -228,6 +231,23 @@ class Trajectory:
         """(N,) what a gear exerts along the first joint's coordinate, or a row of a constraint along its number, in N or N m."""
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
+
+    def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+        """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).
+
+        ``cotangents``: any of "position", "orientation" (by body-frame tangents), "velocity", "angular_velocity" (N, bodies, 3),
+        "coordinate", "rate" (N, joints, 6), "energy", "kinetic", "potential" (N,). ``parameters``: names as in
+        ``Simulation.parameters``, and of the start and the inputs: see the page on gradients.
+        """
+        from dalembert.gradients.adjoint import pull_back
+
+        return pull_back(self, cotangents, parameters)
+
+    def jvp(self, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents."""
+        from dalembert.gradients.forward import push_forward
+
+        return push_forward(self, tangents)
 
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""

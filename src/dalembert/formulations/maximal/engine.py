@@ -13,6 +13,7 @@ from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.series import motion_series, new_motion
 from dalembert.formulations.maximal.substeps import advance
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels import direct
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import compile_model
@@ -52,6 +53,8 @@ class MaximalEngine:
         self.whole = options.dt
         #: the state before a whole step that failed, and the targets at its ends (2, joints, 6)
         self.asked: tuple[np.ndarray, np.ndarray] | None = None
+        #: where a run writes what derivatives need, if anything
+        self.tape: Tape | None = None
         self._views: tuple[Any, Any] = (None, None)
         self._entries: dict[Any, Any] = {}
 
@@ -174,11 +177,13 @@ class MaximalEngine:
         return self._entries[kernel](*arguments)
 
     def mark(self, recording: Any) -> Any:
-        """Where the log of the run stands, for ``go_back``: there is none here."""
-        return None
+        """Where the log of the run stands, for ``go_back``."""
+        return None if self.tape is None else self.tape.mark()
 
     def go_back(self, recording: Any, mark: Any) -> None:
         """Forget what was logged since ``mark``."""
+        if self.tape is not None:
+            self.tape.go_back(mark)
 
     def step_error(self, dt: float) -> float:
         """Estimated error (m) of the step just made."""

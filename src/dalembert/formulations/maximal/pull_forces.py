@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.forces.bodies import add_load_derivatives, load9_of, load_wrench, user_load
-from dalembert.formulations.maximal.pull_joints import add_to3, pull_at_end, pull_at_knot, pull_turning, pull_wrench, transport
+from dalembert.formulations.maximal.pull_joints import add_to3, along, pull_at_end, pull_at_knot, pull_turning, pull_wrench, transport
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import add_path_stiffness, coordinate_from, evaluate_coupling, path_point, place
 from dalembert.model.frames import relative
@@ -148,8 +148,7 @@ def pull_coupling_turning(model, work, bars, index, size, which):
             force, on_parent, on_child = direction_gradient(joint, coupling.direction[side], y, C, R_parent)
             first, second = weights_of(bars, joint.parent, which), weights_of(bars, joint.child, which)
             if side == 1:
-                flow = dot3(force, sub3(load3(second), load3(first))) + dot3(on_parent, load3(first[3:])) + dot3(on_child, load3(second[3:]))
-                bar.ratio -= size * flow
+                bar.ratio -= size * along(force, on_parent, on_child, first, second)
             bars.K[:] = 0.0
             add_direction(bars.K, joint, coupling.direction[side], share, y, C, R_parent)
             pull_wrench(

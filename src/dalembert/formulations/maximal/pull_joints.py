@@ -17,7 +17,7 @@ from dalembert.forces.laws import servo
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation, turn_angle, unwrap
 from dalembert.model.hessians import add_direction, add_row
-from dalembert.model.own_rows import HELIX
+from dalembert.model.own_rows import DISTANCE_ROW, HELIX
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import BALL, FIRST, SLIDE
 from dalembert.model.rows import direction_gradient, row_axes, turned
@@ -126,12 +126,16 @@ def pull_at_end(bars, index, joint, bodies, weight, force, on_parent, on_child):
     pull_number(bars.joints[index], joint, weight, force, on_parent, on_child, load9(bodies[joint.parent].Rn), load9(bodies[joint.child].Rn))
 
 
+@inline
+def along(force, on_parent, on_child, first, second):
+    """The product of a gradient with rows of six of parent and child."""
+    return dot3(force, sub3(load3(second), load3(first))) + dot3(on_parent, load3(first[3:])) + dot3(on_child, load3(second[3:]))
+
+
 @kernel
 def pull_joint_wrench(model, work, bars, index, scale):
     """The joint's impulses, and ``scale`` times its springs and inputs, as they stand with a minus sign in the bodies' equations."""
     joint, at, bar = model.joints[index], work.joints[index], bars.joints[index]
-    if joint.rows == 0 and not joint.active:
-        return
     bodies, K = work.bodies, bars.K
     y, C, Rp = joint_at_knot(bodies, joint)
     first, second = bars.bodies[joint.parent].b, bars.bodies[joint.child].b
@@ -152,20 +156,26 @@ def pull_joint_wrench(model, work, bars, index, scale):
         if joint.row_kind[k] == HELIX:  # of its torque, -lead a on the child and lead a on the parent
             a = load3(joint.row_a[k])
             bar.pitch -= mu / (2.0 * pi) * (dot3(a, load3(first[3:])) - dot3(mat_t_vec(C, a), load3(second[3:])))
-    if joint.active and scale != 0.0:
-        K *= 1.0 / scale
-        add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), bars.pair)
-        K *= scale
+    if scale != 0.0:
+        if joint.active:
+            K *= 1.0 / scale
+            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), bars.pair)
+            K *= scale
         for i in range(joint.free):
             if joint.driven[i]:
                 continue
             force, on_parent, on_child = direction_gradient(joint, i, y, C, Rp)
-            size = scale * (at.input[i] + spring(joint, at, i)[0])
-            f = add3(f, scale3(size, force))
-            T_parent = add3(T_parent, scale3(size, on_parent))
-            T_child = add3(T_child, scale3(size, on_child))
-            flow = dot3(force, sub3(load3(second), load3(first))) + dot3(on_parent, load3(first[3:])) + dot3(on_child, load3(second[3:]))
+            flow = along(force, on_parent, on_child, first, second)
+            if joint.active:
+                size = scale * (at.input[i] + spring(joint, at, i)[0])
+                f = add3(f, scale3(size, force))
+                T_parent = add3(T_parent, scale3(size, on_parent))
+                T_child = add3(T_child, scale3(size, on_child))
             bar.input[i] -= scale * flow
+            if not (joint.damping[i] > 0.0 or joint.armature[i] > 0.0 or joint.follows[i]):
+                # a damper that is not there has no row of its own
+                u = along(force, on_parent, on_child, bars.bodies[joint.parent].u, bars.bodies[joint.child].u)
+                bar.damping[i] += scale * flow * u
             if joint.free_kind[i] != BALL:
                 bar.stiffness[i] += scale * flow * (at.coordinate[i] - joint.rest[i])
                 bar.rest[i] -= scale * flow * joint.stiffness[i]
@@ -249,8 +259,9 @@ def pull_own_numbers(bar, joint, at, k, weight, C):
     """Numbers of a row with an equation of its own: the distance that it keeps, the pitch of a screw."""
     if joint.row_direction[k] >= 0:
         return
-    bar.length -= weight
-    if joint.row_kind[k] == HELIX:
+    if joint.row_kind[k] == DISTANCE_ROW:
+        bar.length -= weight
+    elif joint.row_kind[k] == HELIX:
         bar.pitch -= weight / (2.0 * pi) * unwrap(turn_angle(frame_rotation(joint, C), 0), at.coordinate[0])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dalembert.formulations.engine import Source
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Step
 
 if TYPE_CHECKING:
     from dalembert.formulations.maximal.engine import MaximalEngine
@@ -24,7 +25,10 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
     while done < count:
         knot = first + done
         if not adaptive:
-            done += engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
+            made = engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
+            if engine.tape is not None:
+                engine.tape.steps += [Step(knot + i, 0.0, 1.0) for i in range(made)]
+            done += made
             if done == count:
                 break
             knot = first + done
@@ -111,7 +115,10 @@ class Cover:
     def step(self, start: float, length: float) -> bool:
         """One step over a part of the interval (fractions of it); returns whether it has a solution."""
         inputs = self.source.part(self.knot, start, length)
-        return self.engine.run(self.numbers, self.recording, inputs, self.knot, 1, length * self.dt) == 1
+        made = self.engine.run(self.numbers, self.recording, inputs, self.knot, 1, length * self.dt) == 1
+        if made and self.engine.tape is not None:
+            self.engine.tape.steps.append(Step(self.knot, start, length))
+        return made
 
     def keep(self) -> None:
         """Count the step just made."""

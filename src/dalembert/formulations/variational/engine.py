@@ -1,15 +1,18 @@
 """What steps a mechanism by the variational integrator."""
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dalembert.errors import AssemblyError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.options import Variational
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
@@ -58,13 +61,41 @@ class VariationalEngine(MaximalEngine):
         recording.step_before[knot], recording.spin[knot] = state.clock[0], state.joints["spin"]
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt,
-        )
+        arguments = self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt
+        if self.tape is None:
+            outcome, done, size = self.enter(run_steps, count == 1, *arguments)
+        else:
+            from dalembert.formulations.variational.tape import tape_steps
+
+            self.tape.reserve(count)
+            outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            self.tape.count += int(done)
         self.outcome = (int(outcome), float(size))
         if done < count:
             self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
+
+    # ---- derivatives
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state's momenta."""
+        bodies, fixed = self.view(numbers).bodies, self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), bodies["l"])
+        return np.concatenate([bodies["p"] / fixed["mass"][:, None], spin], axis=1)
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        from dalembert.formulations.variational.tape import new_tape
+
+        return Tape(partial(new_tape, *self.sizes), steps)
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.variational.derivative import VariationalAdjoint
+
+        return VariationalAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    # ---- failures
 
     def _blocking(self, kick: float) -> list[str]:
         """Elements that stop the motion which begins at the knot of the last try, after a kick (s)."""

@@ -7,14 +7,22 @@ import numpy as np
 
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.formulations.maximal.pull_knot import (
+    project_knot,
+    pull_coordinates,
+    pull_kinetic,
+    pull_potential,
+    pull_project,
+    pull_rates,
+)
 from dalembert.formulations.variational.adjoint import open_interval, pull_interval
 from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.step import record, step, write_forces
 from dalembert.kernels import inline, kernel
-from dalembert.model.pose import aim_all
+from dalembert.model.pose import aim_all, joint_rates, put6
 from dalembert.model.records import F, fields
 from dalembert.solvers.outcomes import SOLVED
-from dalembert.spatial.tuples import load3, load4, store3, store4
+from dalembert.spatial.tuples import load3, load4, load9, mat_vec, scale3, store3, store4
 
 #: the knot, the velocities of the interval, and what the step's inputs add to the forces
 BODY_TAPE = np.dtype(fields(F, x=3, q=4, p=3, l=3, v=3, w=3, push=6))
@@ -147,10 +155,81 @@ def clear_step(model, bars):
 
 
 @kernel
-def pull_steps(model, work, compliance, tape, first, last, bars, impulses, pushes, joint_bars, tensions):
+def pull_knots(model, work, compliance, recording, inputs, coordinates, prescribed, first, last, cot, bars, into, scratch):
+    """What is read at knots ``first`` to ``last - 1``, weighted with ``cot``, by the states there and the inputs that they are read with.
+
+    ``coordinates`` (knots, joints, 6) unwrapped; ``prescribed``: rates (knots, joints, 6) of driven directions.
+    """
+    velocity, wanted, impulse, coupling_impulse, rate = scratch
+    for knot in range(first, last):
+        recall_knot(model, work, recording, inputs, coordinates, knot)
+        half = 0.5 * recording.step_before[knot]
+        clear_step(model, bars)
+        for i in range(model.bodies.shape[0] - 1):
+            momentum, fixed, bar = recording.momentum[knot, i], model.bodies[i], bars.bodies[i]
+            linear = scale3(1.0 / fixed.mass, load3(momentum))
+            angular = mat_vec(load9(fixed.inertia_inverse), load3(momentum[3:]))
+            put6(velocity[0, i], linear, angular)
+            put6(velocity[1, i], linear, angular)
+        project_knot(
+            model, work, compliance, half, recording.momentum[knot], prescribed[knot], velocity[0], wanted, impulse, coupling_impulse,
+        )
+        joint_rates(model, work, velocity[0], rate)
+        for i in range(model.bodies.shape[0] - 1):
+            for c in range(6):
+                bars.bodies[i].u[c] = velocity[0, i, c]
+                bars.bodies[i].du[c] = cot.velocity[knot, i, c]
+        pull_rates(model, work, bars, cot.rate[knot])
+        pull_coordinates(model, work, bars, cot.coordinate[knot])
+        if cot.energy[knot, 0] != 0.0:
+            pull_kinetic(model, work, bars, cot.energy[knot, 0], rate)
+        if cot.energy[knot, 1] != 0.0:
+            pull_potential(model, work, bars, cot.energy[knot, 1])
+        if pull_project(model, work, bars, compliance, half, velocity[1], into.rate[knot]) < 0.0:
+            return False
+        for i in range(model.bodies.shape[0] - 1):
+            bar, state = bars.bodies[i], into.body[knot, i]
+            for c in range(3):
+                state[c] += bar.x[c]
+                state[3 + c] += bar.phi[c]
+            for c in range(6):
+                state[6 + c] += bar.before[6 + c]
+                into.push[knot, i, c] += bar.push[c]
+        for i in range(model.joints.shape[0]):
+            bar = bars.joints[i]
+            for k in range(6):
+                into.spin[knot, i, k] += bar.before[k]
+                into.input[knot, i, k] += bar.input[k]
+                into.target[knot, i, k] += bar.target[k]
+    return True
+
+
+@inline
+def recall_knot(model, work, recording, inputs, coordinates, knot):
+    """Put a recorded knot, with the inputs that it is read with, into the work and evaluate it."""
+    for i in range(model.bodies.shape[0] - 1):
+        store3(work.bodies[i].x, load3(recording.position[knot, i]))
+        store4(work.bodies[i].q, load4(recording.orientation[knot, i]))
+        store3(work.bodies[i].p, load3(recording.momentum[knot, i]))
+        store3(work.bodies[i].l, load3(recording.momentum[knot, i, 3:]))
+    given = max(inputs.wrench.shape[0], max(inputs.joint.shape[0], inputs.tension.shape[0]))
+    clear_inputs(model, work)
+    apply_inputs(model, work, inputs, min(knot, max(given - 1, 0)))
+    for i in range(model.joints.shape[0]):
+        at = work.joints[i]
+        for k in range(6):
+            at.target[k] = inputs.target[knot, i, k]
+            at.spin[k] = recording.spin[knot, i, k]
+            at.coordinate[k] = coordinates[knot, i, k]
+    evaluate_knot(model, work)
+    aim_all(model, work)
+
+
+@kernel
+def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots, impulses, pushes, joint_bars, tensions):
     """The adjoint from the end of entry ``last - 1`` back to the beginning of entry ``first``, with the cotangents in ``after``.
 
-    ``impulses`` (entries, joints, 6): cotangents of impulses of the rows. Writes the bars of inputs and targets per entry. Returns
+    ``knots`` (entries,): the knot that an entry begins at, whose cotangents ``at_knots`` are added there, or -1; ``impulses`` (entries, joints, 6): cotangents of impulses of the rows. Writes the bars of inputs and targets per entry. Returns
     the worst residual of the adjoint equations, relative; -1 where one could not be solved.
     """
     worst = 0.0
@@ -166,6 +245,7 @@ def pull_steps(model, work, compliance, tape, first, last, bars, impulses, pushe
         if not open_interval(interval, bars):
             return -1.0
         worst = max(worst, pull_interval(interval, bars))
+        knot = knots[entry - first]
         for i in range(model.bodies.shape[0] - 1):
             bar = bars.bodies[i]
             for c in range(3):
@@ -174,10 +254,15 @@ def pull_steps(model, work, compliance, tape, first, last, bars, impulses, pushe
             for c in range(6):
                 bar.after[6 + c] = bar.before[6 + c]
                 pushes[entry - first, i, c] = bar.push[c]
+            if knot >= 0:
+                for c in range(12):
+                    bar.after[c] += at_knots.body[knot, i, c]
         for i in range(model.joints.shape[0]):
             bar = bars.joints[i]
             for k in range(6):
                 bar.after[k] = bar.before[k]
+                if knot >= 0:
+                    bar.after[k] += at_knots.spin[knot, i, k]
                 joint_bars[entry - first, 0, i, k] = bar.input[k]
                 joint_bars[entry - first, 1, i, k] = bar.target[k]
         for i in range(model.couplings.shape[0]):

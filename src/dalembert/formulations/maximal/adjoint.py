@@ -1,0 +1,178 @@
+"""A backward pass in maximal coordinates: what both formulations share, from cotangents at knots to bars of numbers by name."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import Cotangents, InputBars, StartBars
+from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.bars import new_bars
+from dalembert.formulations.maximal.named_bars import named_bar
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Step, Tape
+from dalembert.model.functions import watched
+from dalembert.model.pose import joint_rates
+
+
+class KnotBars(NamedTuple):
+    """Cotangents of states at knots, of the inputs they are read with, and of the rates of driven directions."""
+
+    body: np.ndarray  # (N, n, numbers of a body's state)
+    spin: np.ndarray  # (N, joints, 6)
+    push: np.ndarray  # (N, n, 6)
+    input: np.ndarray  # (N, joints, 6)
+    target: np.ndarray  # (N, joints, 6)
+    rate: np.ndarray  # (N, joints, 6)
+    tension: np.ndarray  # (N, couplings)
+
+
+class MaximalAdjoint:
+    """A backward pass; formulations say how steps and readings are pulled back. ``width``: numbers of a body's state."""
+
+    width = 12
+
+    def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
+        self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism
+        self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
+        bodies, joints, couplings = engine.sizes
+        self.cotangents = _filled(cotangents, knots, bodies, joints)
+        self.reads = any(len(getattr(cotangents, name)) for name in ("velocity", "coordinate", "rate", "energy"))
+        self.forces = len(cotangents.force) > 0
+        self.bars = new_bars(self.model)
+        steps = knots - 1
+        self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
+        self.at_end = False
+
+    def prescribed(self) -> np.ndarray:
+        """(2, N, joints, 6) rates and accelerations of driven directions, as readings take them."""
+        return self.engine._reader(Recording(*(array[: self.knots] for array in self.recording)), self.given, self.dt, self.coordinates[0]).prescribed()
+
+    def new_knots(self, count: int) -> KnotBars:
+        """Zeros for some knots."""
+        bodies, joints, couplings = self.engine.sizes
+        return KnotBars(np.zeros((count, bodies, self.width)), *(np.zeros((count, *shape)) for shape in (
+            (joints, 6), (bodies, 6), (joints, 6), (joints, 6), (joints, 6), (couplings,),
+        )))
+
+    def segment(self, tape: Tape, first: int, last: int) -> None:
+        """Go back from knot ``last`` to knot ``first``; ``tape.steps`` count knots from ``first``."""
+        count = last - first + (0 if self.at_end else 1)
+        with watched(self.mechanism):
+            knots = self.read(first, first + count)
+            if not self.at_end:
+                self.add_state(knots, count - 1)
+                self.at_end = True
+            self._take_knots(knots, first, count)
+            entries = self.pull(tape, knots, first)
+        self._take(tape.steps, first, *entries)
+
+    def _take(self, steps: list[Step], first: int, push: np.ndarray, joint: np.ndarray, target: np.ndarray, tension: np.ndarray) -> None:
+        """Add the bars of substeps' inputs to those of their steps; ``target`` (substeps, times, joints, 6) at ``nodes``."""
+        knots, starts, lengths = (np.array(column) for column in zip(*steps))
+        at = first + knots.astype(int)
+        once = len(at) == at[-1] - at[0] + 1
+        add = _add_slice if once else np.add.at
+        add(self.inputs.wrench, at, push)
+        add(self.inputs.joint, at, joint)
+        add(self.inputs.tension, at, tension)
+        for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)):
+            share = (starts + lengths * node)[:, None, None]
+            add(self.inputs.target, at, (1.0 - share) * bar)
+            add(self.inputs.target, at + 1, share * bar)
+
+    #: fractions of a substep at which its targets are taken
+    nodes: tuple[float, ...] = (1.0,)
+
+    def _take_knots(self, knots: KnotBars, first: int, count: int) -> None:
+        """Add what readings have to say of inputs: those of the step that begins at a knot, the last one's at the end."""
+        if not self.reads:
+            return
+        at = np.minimum(first + np.arange(count), self.knots - 2)
+        np.add.at(self.inputs.wrench, at, knots.push[:count])
+        np.add.at(self.inputs.joint, at, knots.input[:count])
+        np.add.at(self.inputs.tension, at, knots.tension[:count])
+        self.inputs.target[first : first + count] += knots.target[:count]
+        if np.any(knots.rate):
+            self._differences(first, knots.rate[:count])
+
+    def _differences(self, first: int, bars: np.ndarray) -> None:
+        """Bars of rates of driven directions, by the targets that they are differences of (``Reader.prescribed``)."""
+        if np.any(self.ball & np.any(bars, axis=0)):
+            raise GradientError("velocities of a motion-driven free rotation cannot be differentiated by its target yet: use positions and orientations")
+        for i, bar in enumerate(bars):
+            for knot, weight in rate_weights(first + i, self.knots, self.dt).items():
+                self.inputs.target[knot] += weight * bar
+
+    @property
+    def ball(self) -> np.ndarray:
+        from dalembert.model.records import BALL
+
+        return (self.model.joints["driven"] != 0) & (self.model.joints["free_kind"] == BALL)
+
+    # ---- what formulations say
+
+    def read(self, first: int, last: int) -> KnotBars:
+        """Cotangents of states at knots ``first`` to ``last - 1`` from what is read there."""
+        raise NotImplementedError
+
+    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Pull the state's cotangent back over a tape. Returns, per substep, bars of wrenches, joint inputs, targets (times), tensions."""
+        raise NotImplementedError
+
+    def add_state(self, knots: KnotBars, index: int) -> None:
+        """Add the cotangents at a knot to that of the state."""
+        bodies = self.bars.bodies["after"][:-1]
+        bodies[:, : self.width] += knots.body[index]
+        self.bars.joints["after"] += knots.spin[index]
+
+    # ---- the start and numbers by name
+
+    def start_rates(self, velocity: np.ndarray) -> np.ndarray:
+        """(joints, 6) along the free directions at the first knot, with the reading work placed there."""
+        rates = np.zeros((self.engine.sizes[1], 6))
+        joint_rates(self.model, self.placed().work, np.concatenate([velocity, np.zeros((1, 6))]), rates)
+        return rates
+
+    def placed(self) -> Any:
+        """The mechanism at the first knot."""
+        return self.engine._place(self.recording.position[0], self.recording.orientation[0], self.coordinates[0])
+
+    def start(self) -> StartBars:
+        raise NotImplementedError
+
+    def parameter(self, name: str) -> np.ndarray | None:
+        """Cotangent of a number by name."""
+        return named_bar(self.mechanism, self.model, self.bars, name)
+
+
+def _add_slice(target: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
+    """``np.add.at`` for consecutive indices."""
+    target[at[0] : at[-1] + 1] += values
+
+
+def rate_weights(knot: int, knots: int, dt: float) -> dict[int, float]:
+    """Which targets the rate of a driven direction at a knot is made of: central differences, carried on to the ends."""
+    if knots == 2:
+        return {0: -1.0 / dt, 1: 1.0 / dt}
+
+    def inner(k: int) -> dict[int, float]:
+        return {k - 1: -0.5 / dt, k + 1: 0.5 / dt}
+
+    if 0 < knot < knots - 1:
+        return inner(knot)
+    if knots == 3:
+        return inner(1)
+    one, two = (1, 2) if knot == 0 else (knots - 2, knots - 3)
+    found: dict[int, float] = {}
+    for k, factor in ((one, 2.0), (two, -1.0)):
+        for target, weight in inner(k).items():
+            found[target] = found.get(target, 0.0) + factor * weight
+    return found
+
+
+def _filled(cotangents: Cotangents, knots: int, bodies: int, joints: int) -> Cotangents:
+    """Zeros for the kinds of which there are none."""
+    shapes = Cotangents((bodies, 3), (bodies, 3), (bodies, 6), (joints, 6), (joints, 6), (2,), (joints, 6))  # type: ignore[arg-type]
+    return Cotangents(*(np.ascontiguousarray(given) if len(given) else np.zeros((knots, *shape)) for given, shape in zip(cotangents, shapes)))

@@ -1,0 +1,74 @@
+"""A backward pass over a run of the variational integrator."""
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
+from dalembert.formulations.maximal.pull_knot import pull_start_rates
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.variational.tape import pull_knots, pull_steps
+
+#: largest residual of the adjoint equations, relative to what they are asked for
+LOOSE = 1e-6
+
+
+class VariationalAdjoint(MaximalAdjoint):
+    """The state of a body is position, orientation, momenta: (x, phi, p, l)."""
+
+    def read(self, first: int, last: int) -> KnotBars:
+        count = last - first
+        knots = self.new_knots(count)
+        if self.reads:
+            bodies, joints, couplings = self.engine.sizes
+            scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
+            recording = type(self.recording)(*(array[first:last] for array in self.recording))
+            cotangents = type(self.cotangents)(*(array[first:last] for array in self.cotangents))
+            given = self.given
+            at = np.minimum(np.arange(first, last), max(len(given.wrench), len(given.joint), len(given.tension), 1) - 1)
+            inputs = given._replace(
+                wrench=given.wrench[at] if len(given.wrench) else given.wrench, joint=given.joint[at] if len(given.joint) else given.joint,
+                target=given.target[first:last], tension=given.tension[at] if len(given.tension) else given.tension,
+            )
+            if not pull_knots(
+                self.model, self.engine.reading.work, self.engine.compliance, recording, inputs, self.coordinates[first:last],
+                self.prescribed()[0, first:last], 0, count, cotangents, self.bars, knots, scratch,
+            ):
+                raise GradientError(f"the velocities of {self.mechanism.name!r} cannot be differentiated: the joints hold it in a singular pose")
+        knots.body[:, :, :3] += self.cotangents.position[first:last]
+        knots.body[:, :, 3:6] += self.cotangents.orientation[first:last]
+        return knots
+
+    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        (bodies, joints, couplings), count = self.engine.sizes, tape.count
+        pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
+        begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
+        worst = pull_steps(
+            self.model, self.engine.graph.work, self.engine.compliance, tape.arrays, 0, count, self.bars, knots, begins, np.zeros((0, joints, 6)),
+            pushes, rows, tensions,
+        )
+        if not 0.0 <= worst < LOOSE:
+            raise GradientError(
+                f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
+                "does it pass a dead centre or a pose in which it is pulled taut?"
+            )
+        return pushes, rows[:, 0], rows[:, 1:2], tensions
+
+    def start(self) -> StartBars:
+        """Momenta and spins of the start are those of its velocities."""
+        fixed, bars = self.model.bodies[:-1], self.bars.bodies[:-1]
+        momentum = self.recording.momentum[0]
+        velocity = np.concatenate([
+            momentum[:, :3] / fixed["mass"][:, None], np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:]),
+        ], axis=1)
+        after = bars["after"]
+        bars["mass"] += np.einsum("ni,ni->n", after[:, 6:9], velocity[:, :3])
+        bars["inertia"] += np.einsum("ni,nj->nij", after[:, 9:12], velocity[:, 3:]).reshape(-1, 9)
+        bars["u"], bars["du"] = velocity, 0.0
+        bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
+        work = self.placed().work
+        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity))
+        turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
+        moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
+        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)

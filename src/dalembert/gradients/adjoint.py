@@ -1,0 +1,133 @@
+"""Gradients of functions of a run by parameters: the adjoint."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import Adjoint, Cotangents
+from dalembert.gradients.names import Name, read_names
+from dalembert.gradients.start import Beginning
+from dalembert.mechanism.forces import Path
+from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.simulation.record import Record
+from dalembert.simulation.trajectory import Trajectory
+
+#: names of cotangents with their shapes after the knots, in words of the trajectory
+PER_BODY = ("position", "orientation", "velocity", "angular_velocity")
+PER_JOINT = ("coordinate", "rate")
+PER_KNOT = ("energy", "kinetic", "potential")
+FORCES = ("force", "torque")
+OUTPUTS = (*PER_BODY, *PER_JOINT, *FORCES, *PER_KNOT)
+
+
+def record_of(trajectory: Trajectory) -> Record:
+    """What a run remembered, or a GradientError that says how to have it."""
+    if trajectory.record is None:
+        raise GradientError(f"this run of {trajectory.mechanism!r} has no tape: make it with sim.run(..., tape=True)")
+    return trajectory.record
+
+
+def output_shape(trajectory: Trajectory, name: str) -> tuple[int, ...]:
+    """Shape of what a run gives under a name."""
+    knots = len(trajectory)
+    if name in PER_BODY:
+        return knots, len(trajectory.bodies), 3
+    if name in PER_JOINT:
+        return knots, len(trajectory.joints), 6
+    return (knots, len(trajectory.joints), 3) if name in FORCES else (knots,)
+
+
+def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> Cotangents:
+    """Cotangents by name, checked, as the engines take them."""
+    if not isinstance(given, Mapping) or not given:
+        raise GradientError(f"cotangents must be a dict of names and arrays, such as {{'position': ...}}, got {given!r}")
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in given.items():
+        if name not in OUTPUTS:
+            raise GradientError(f"a run gives no {name!r} to differentiate; choose from {', '.join(OUTPUTS)}")
+        shape = output_shape(trajectory, name)
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise GradientError(f"the cotangent of {name!r} must be numbers of shape {shape}, got {value!r}") from None
+        if array.shape != shape:
+            raise GradientError(f"the cotangent of {name!r} must have shape {shape}, got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise GradientError(f"the cotangent of {name!r} is not finite")
+        arrays[name] = array
+    empty = np.zeros((0, 0, 0))
+
+    def pair(first: str, second: str) -> np.ndarray:
+        if first not in arrays and second not in arrays:
+            return empty
+        zero = np.zeros(output_shape(trajectory, first))
+        return np.concatenate([arrays.get(first, zero), arrays.get(second, zero)], axis=-1)
+
+    energy = np.zeros((0, 2))
+    if any(name in arrays for name in PER_KNOT):
+        zero, total = np.zeros(len(trajectory)), arrays.get("energy", 0.0)
+        energy = np.stack([arrays.get("kinetic", zero) + total, arrays.get("potential", zero) + total], axis=1)
+    return Cotangents(
+        arrays.get("position", empty), arrays.get("orientation", empty), pair("velocity", "angular_velocity"), arrays.get("coordinate", empty),
+        arrays.get("rate", empty), energy, pair("force", "torque"),
+    )
+
+
+def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+    """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``."""
+    record = record_of(trajectory)
+    names = read_names(record.mechanism, record.steps, parameters)
+    adjoint: Adjoint = record.engine.adjoint(
+        record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
+    )
+    for tape, first, last in record.segments():
+        adjoint.segment(tape, first, last)
+    bars = adjoint.start()
+    by_name = {name.text: name for name in names}
+    beginning = Beginning(record, names) if any(_may_place(name) for name in names) else None
+    first_target = adjoint.inputs.target[0]
+
+    def through_start(pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> float:
+        return float(np.sum(bars.pose * pose) + np.sum(bars.velocity * velocity) + np.sum(first_target * target))
+
+    gradients = {}
+    for name in names:
+        gradient = _direct(record.mechanism, adjoint, name)
+        if beginning is not None and beginning.matters(name):
+            gradient = gradient + beginning.pull(name, by_name, through_start)
+        gradients[name.text] = np.asarray(gradient)
+    return gradients
+
+
+def _may_place(name: Name) -> bool:
+    from dalembert.gradients.names import PLACING, WEIGHING
+
+    return name.kind == "start" or name.what in (*PLACING, *WEIGHING)
+
+
+def _direct(mechanism: Mechanism, adjoint: Adjoint, name: Name) -> np.ndarray:
+    """The part of a gradient that comes through steps and readings."""
+    if name.kind == "start":
+        return np.zeros(name.shape)
+    if name.kind == "input":
+        return input_bar(mechanism, adjoint, name)
+    found = adjoint.parameter(name.text)
+    if found is None:
+        raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated by {name.text!r} yet")
+    return found
+
+
+def input_bar(mechanism: Mechanism, adjoint: Adjoint, name: Name) -> np.ndarray:
+    """The bar of inputs or targets per step."""
+    element, bars = mechanism[name.owner], adjoint.inputs
+    if isinstance(element, Body):
+        return bars.wrench[:, element.index].copy()
+    if isinstance(element, Path):
+        return bars.tension[:, bars.tension.shape[1] - len(mechanism.paths) + mechanism.paths.index(element)].copy()
+    if name.what == "target":
+        return bars.target[:, element.index, : element.type.freedom].reshape(name.shape)
+    forced = [i for i, drive in enumerate(element.type.drive) if drive == "force"]
+    return bars.joint[:, element.index, forced].reshape(name.shape)
