@@ -5,6 +5,7 @@ An engine that does has ``tape`` (None, or where a run writes what derivatives n
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -32,7 +33,7 @@ class StartBars(NamedTuple):
 
 
 class InputBars(NamedTuple):
-    """Cotangents of the inputs of S steps."""
+    """Cotangents, or tangents, of the inputs of S steps."""
 
     wrench: np.ndarray  # (S, n, 6)
     joint: np.ndarray  # (S, joints, 6)
@@ -60,6 +61,22 @@ class Adjoint(Protocol):
         ...
 
 
+class Forward(Protocol):
+    """One forward pass over a run: the start, segments from the first one to the last, then what it makes of the readings."""
+
+    def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
+        """Tangents (n, 6), (n, 6) of the start and (joints, 6) of the targets held there."""
+        ...
+
+    def segment(self, tape: Any, first: int, last: int) -> None:
+        """Go on from knot ``first`` to knot ``last``."""
+        ...
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Tangents of what a run gives, by name, over its knots."""
+        ...
+
+
 @runtime_checkable
 class Differentiable(Protocol):
     """An engine whose runs can be differentiated."""
@@ -76,4 +93,10 @@ class Differentiable(Protocol):
 
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""
+        ...
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass. ``models``: of the mechanism ``step`` times 1, -1, 2 and -2 along its change, or none."""
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.forces.bodies import add_load_derivatives, load9_of, load_wrench, user_load
-from dalembert.formulations.maximal.pull_joints import add_to3, along, pull_at_end, pull_at_knot, pull_turning, pull_wrench, transport
+from dalembert.formulations.maximal.pull_joints import add_to3, along, load6, pull_at_end, pull_at_knot, pull_turning, pull_wrench, transport
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import add_path_stiffness, coordinate_from, evaluate_coupling, path_point, place
 from dalembert.model.frames import relative
@@ -99,8 +99,8 @@ def weights_of(bars, body, which):
     """Six weights of a body."""
     bar = bars.bodies[body]
     if which == EQUATIONS:
-        return bar.b[:6]
-    return bar.after[6:12] if which == MOMENTA else bar.u[:6]
+        return load6(bar.b)
+    return load6(bar.after[6:]) if which == MOMENTA else load6(bar.u)
 
 
 @kernel

@@ -51,6 +51,12 @@ def add_to3(target, scale, v):
 
 
 @inline
+def load6(a):
+    """The first 6 entries of an array."""
+    return (a[0], a[1], a[2], a[3], a[4], a[5])
+
+
+@inline
 def transport(point_bar, turn_bar, sign, R, p, g_x, g_phi, f, T, a_phi):
     """Bars of a frame on a body, from those of the element by the body's pose (see above); ``sign`` is that of the wrench."""
     gx = mat_t_vec(R, g_x)
@@ -138,7 +144,7 @@ def pull_joint_wrench(model, work, bars, index, scale):
     joint, at, bar = model.joints[index], work.joints[index], bars.joints[index]
     bodies, K = work.bodies, bars.K
     y, C, Rp = joint_at_knot(bodies, joint)
-    first, second = bars.bodies[joint.parent].b, bars.bodies[joint.child].b
+    first, second = load6(bars.bodies[joint.parent].b), load6(bars.bodies[joint.child].b)
     K[:] = 0.0
     f = (0.0, 0.0, 0.0)
     T_parent = (0.0, 0.0, 0.0)
@@ -174,7 +180,7 @@ def pull_joint_wrench(model, work, bars, index, scale):
             bar.input[i] -= scale * flow
             if not (joint.damping[i] > 0.0 or joint.armature[i] > 0.0 or joint.follows[i]):
                 # a damper that is not there has no row of its own
-                u = along(force, on_parent, on_child, bars.bodies[joint.parent].u, bars.bodies[joint.child].u)
+                u = along(force, on_parent, on_child, load6(bars.bodies[joint.parent].u), load6(bars.bodies[joint.child].u))
                 bar.damping[i] += scale * flow * u
             if joint.free_kind[i] != BALL:
                 bar.stiffness[i] += scale * flow * (at.coordinate[i] - joint.rest[i])
@@ -230,7 +236,7 @@ def pull_rate(model, work, bars, index, k, weight):
         bars.K[:] = 0.0
         add_row(bars.K, joint, at, k, weight, y, C, Rp)
         pull_wrench(
-            bars, index, joint, work.bodies, 1.0, parent.u, child.u, scale3(weight, load3(at.Gc[k])), scale3(weight, load3(at.Gp[k, 3:])),
+            bars, index, joint, work.bodies, 1.0, load6(parent.u), load6(child.u), scale3(weight, load3(at.Gc[k])), scale3(weight, load3(at.Gp[k, 3:])),
             scale3(weight, load3(at.Gc[k, 3:])),
         )
     return rate
@@ -250,7 +256,7 @@ def pull_direction_rate(model, work, bars, index, i, weight):
     bars.K[:] = 0.0
     add_direction(bars.K, joint, i, weight, y, C, Rp)
     pull_wrench(
-        bars, index, joint, work.bodies, 1.0, parent.u, child.u, scale3(weight, force), scale3(weight, on_parent), scale3(weight, on_child),
+        bars, index, joint, work.bodies, 1.0, load6(parent.u), load6(child.u), scale3(weight, force), scale3(weight, on_parent), scale3(weight, on_child),
     )
 
 

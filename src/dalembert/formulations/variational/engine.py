@@ -1,13 +1,14 @@
 """What steps a mechanism by the variational integrator."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dalembert.errors import AssemblyError, StepFailure
-from dalembert.formulations.derivatives import Adjoint, Cotangents
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
@@ -21,6 +22,7 @@ from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.assembly import settle_velocities
 from dalembert.model.mobility import blocking_elements
+from dalembert.model.records import Model
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, TOO_FAST
 
 
@@ -94,6 +96,15 @@ class VariationalEngine(MaximalEngine):
         from dalembert.formulations.variational.derivative import VariationalAdjoint
 
         return VariationalAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Model], step: float,
+        change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.variational.forward import VariationalForward
+
+        return VariationalForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     # ---- failures
 

@@ -16,7 +16,7 @@ from dalembert.formulations.maximal.pull_knot import (
     pull_rates,
 )
 from dalembert.formulations.variational.adjoint import open_interval, pull_interval
-from dalembert.formulations.variational.equations import Interval
+from dalembert.formulations.variational.equations import Interval, residual, spin_after
 from dalembert.formulations.variational.step import record, step, write_forces
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import aim_all, joint_rates, put6
@@ -132,6 +132,26 @@ def recall_interval(model, work, tape, entry):
         work.couplings[i].input = tape.couplings[entry, i].input
     evaluate_knot(model, work)
     aim_all(model, work)
+
+
+@kernel
+def evaluate_interval(interval):
+    """Evaluate the knot in the work and the equations at its iterate; False when that is of no use."""
+    evaluate_knot(interval.model, interval.work)
+    aim_all(interval.model, interval.work)
+    _, fine = residual(interval)
+    return fine
+
+
+@kernel
+def spins_after(model, work, dt, spins):
+    """Momenta (joints, 6) of reflected inertias after the interval in the work."""
+    for i in range(model.joints.shape[0]):
+        joint = model.joints[i]
+        for k in range(joint.locks, joint.rows):
+            direction = joint.row_direction[k]
+            if joint.armature[direction] > 0.0:
+                spins[i, direction] = spin_after(work.bodies, joint, work.joints[i], direction, dt)
 
 
 @inline

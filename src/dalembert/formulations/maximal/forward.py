@@ -1,0 +1,212 @@
+"""A forward pass in maximal coordinates: tangents of a run along a change of its start, its inputs and its model.
+
+The linearised equations of a step, F_u du = -(F_y dy + F_p dp), have the step's own Newton matrix; their right-hand sides, and
+what is read at the knots, are differences (fourth order) of the same kernels that run and read, which leaves about eleven digits.
+A pass of refinement takes what the matrix leaves out. So it shares no formula with the adjoint.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import InputBars
+from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.reading import Reader
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.linalg import solve
+from dalembert.model.placement import Placement
+from dalembert.model.pose import joint_rates
+from dalembert.model.records import Model
+
+#: where, in steps, and with which weight values of a fourth-order difference are taken
+OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
+#: size of the steps: m, rad, and parts of a body's speed
+STEP = 1e-3
+#: passes of refinement
+PASSES = 4
+
+
+def turned(q: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """Quaternions (..., 4) turned by body-frame tangents (..., 3)."""
+    shape = np.shape(q)
+    turn = Rotation.from_quat(np.reshape(q, (-1, 4)), scalar_first=True) * Rotation.from_rotvec(np.reshape(phi, (-1, 3)))
+    return turn.as_quat(scalar_first=True).reshape(shape)
+
+
+def turn_between(q: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Body-frame tangents (..., 3) from quaternions (..., 4) to others."""
+    turn = Rotation.from_quat(np.reshape(q, (-1, 4)), scalar_first=True).inv() * Rotation.from_quat(np.reshape(p, (-1, 4)), scalar_first=True)
+    return turn.as_rotvec().reshape(*np.shape(q)[:-1], 3)
+
+
+class MaximalForward:
+    """A forward pass; formulations say how a step is put into the work and what comes after it.
+
+    ``models``: the model ``offset`` times ``step`` along its own change, per offset; none where it does not change.
+    """
+
+    def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray,
+                 models: Sequence[Model], step: float, change: InputBars) -> None:
+        self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism
+        self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
+        self.models, self.step, self.change = models, step, change
+        bodies, joints, couplings = engine.sizes
+        self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
+        self.orientation = np.zeros((knots, bodies, 3))
+        self.rows = np.arange(6) < self.model.joints["rows"][:, None]
+
+    def difference(self, function: Any, size: float) -> np.ndarray:
+        """Fourth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
+        step = STEP / max(size, 1e-300) if size > 0.0 else 0.0
+        total = sum(weight / step * function(offset * step, self.model) for offset, weight in OFFSETS) if step else 0.0
+        for (_, weight), model in zip(OFFSETS, self.models):
+            total = total + weight / self.step * function(0.0, model)
+        return np.asarray(total)
+
+    def rates_at(self, model: Model, position: np.ndarray, orientation: np.ndarray, coordinate: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """(joints, 6) rates along the free directions of a model at a pose with velocities (n, 6)."""
+        placement = Placement(self.mechanism, model, self.engine.reading.work)
+        placement.put(position, orientation, coordinate)
+        rates = np.zeros((len(model.joints), 6))
+        joint_rates(model, placement.work, np.concatenate([velocity, np.zeros((1, 6))]), rates)
+        return rates
+
+    # ---- the linear system of a step
+
+    def solve(self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,)."""
+        work, width = self.engine.graph.work, bodies.shape[1]
+        vector = work.vector["v"]
+        held = self.model.joints["rows"] > 0
+        nodes, rows, ties = work.bodies["node"][:-1], work.joints["node"], work.couplings["node"]
+        vector[nodes, :width] = bodies
+        vector[rows[held], :6] = np.where(self.rows, joints, 0.0)[held]
+        vector[ties, 0] = couplings
+        solve(work.blocks, work.schedule, work.vector)
+        found = np.zeros_like(joints)
+        found[held] = np.where(self.rows[held], vector[rows[held], :6], 0.0)
+        return vector[nodes, :width].copy(), found, vector[ties, 0].copy()
+
+    # ---- the run
+
+    def segment(self, tape: Tape, first: int, last: int) -> None:
+        """Go on from knot ``first`` to knot ``last``; ``tape.steps`` count knots from ``first``."""
+        for index, step in enumerate(tape.steps):
+            self.advance(tape, index, step, first + step.knot)
+            if step.start + step.length > 1.0 - 1e-12:
+                self.note(first + step.knot + 1)
+
+    def inputs_of(self, knot: int, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Tangents of wrenches, joint inputs, the targets at a fraction of a step, and tensions."""
+        change = self.change
+        target = change.target[knot] + share * (change.target[knot + 1] - change.target[knot])
+        return change.wrench[knot], change.joint[knot], target, change.tension[knot]
+
+    def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:
+        """From the tangent of the state before a substep to that after it."""
+        raise NotImplementedError
+
+    def note(self, knot: int) -> None:
+        """Write the tangent of the state into that of the recording."""
+        raise NotImplementedError
+
+    def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
+        """Tangents of the start."""
+        raise NotImplementedError
+
+    # ---- what is read
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Tangents of what a run gives, over its knots."""
+        base = Recording(*(array[: self.knots].copy() for array in self.recording))
+        sizes = [np.abs(t).reshape(self.knots, -1).max(axis=1, initial=0.0) for t in (self.tangent.position, self.orientation)]
+        scale = 0.1 * self.dt ** 0.5 / np.maximum(np.abs(base.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0), 1e-3)
+        sizes.append(scale * np.abs(self.tangent.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0))
+        size = np.max(sizes, axis=0)
+        step = np.where(size > 0.0, STEP / np.maximum(size, 1e-300), 1.0)
+        total: dict[str, np.ndarray] = {}
+        for offset, weight in OFFSETS:
+            self._add(total, self._read(base, offset * step, self.model), weight / step)
+        for (_, weight), model in zip(OFFSETS, self.models):
+            self._add(total, self._read(base, np.zeros(self.knots), model), np.full(self.knots, weight / self.step))
+        total["position"], total["orientation"] = self.tangent.position.copy(), self.orientation.copy()
+        total["energy"] = total["kinetic"] + total["potential"]
+        return total
+
+    @staticmethod
+    def _add(total: dict[str, np.ndarray], values: dict[str, np.ndarray], weight: np.ndarray) -> None:
+        for name, value in values.items():
+            share = weight.reshape(-1, *[1] * (value.ndim - 1)) * value
+            total[name] = total[name] + share if name in total else share
+
+    def _read(self, base: Recording, step: np.ndarray, model: Model) -> dict[str, np.ndarray]:
+        """Everything that a run beside this one would give."""
+        def beside(name: str) -> np.ndarray:
+            array = getattr(base, name)
+            return array + step.reshape(-1, *[1] * (array.ndim - 1)) * getattr(self.tangent, name)
+
+        recording = base._replace(
+            orientation=turned(base.orientation, step[:, None, None] * self.orientation),
+            **{name: beside(name) for name in ("position", "momentum", "row_force", "coupling_force", "spin")},
+        )
+        # inputs are those of the steps that begin at the knots; at the last one, those of the step before
+        at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))
+        change, given = self.change, self.given
+
+        def pushed(table: np.ndarray, tangent: np.ndarray) -> np.ndarray:
+            if not len(table) and not np.any(tangent):
+                return table
+            whole = np.zeros((self.knots, *tangent.shape[1:]))
+            whole[:] = table[at] if len(table) else 0.0
+            return whole + step.reshape(-1, *[1] * (tangent.ndim - 1)) * tangent[at]
+
+        wrench, joint, tension = (pushed(t, d) for t, d in ((given.wrench, change.wrench), (given.joint, change.joint), (given.tension, change.tension)))
+        moved = not np.any(change.target)
+        target = given.target[: self.knots] if moved else given.target[: self.knots] + step[:, None, None] * change.target
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(target), given.stage, tension)
+        reader = _BesideReader(
+            self.mechanism, model, self.engine.compliance, recording, inputs, self.dt, self.coordinates[0], self.engine.exact,
+            self.engine.trusted(recording),
+        )
+        if not moved:
+            reader.known = self._prescribed(step)
+        pose, motion = reader.pose(), reader.motion()
+        fixed = model.bodies[:-1]
+        v, w = motion["velocity"], motion["angular_velocity"]
+        kinetic = 0.5 * np.einsum("b,nbi,nbi->n", fixed["mass"], v, v) + 0.5 * np.einsum("nbi,bij,nbj->n", w, fixed["inertia"].reshape(-1, 3, 3), w)
+        kinetic = kinetic + 0.5 * np.einsum("jd,njd->n", model.joints["armature"], motion["rate"] ** 2)
+        return dict(
+            velocity=v, angular_velocity=w, rate=motion["rate"], force=motion["force"], torque=motion["torque"], kinetic=kinetic,
+            coordinate=pose["coordinate"], potential=pose["potential"],
+        )
+
+    def _prescribed(self, step: np.ndarray) -> np.ndarray:
+        """Rates and accelerations of driven directions beside those of the run: differences of targets are linear in these."""
+        def of(target: np.ndarray) -> np.ndarray:
+            inputs = self.given._replace(target=np.ascontiguousarray(target))
+            return self.engine._reader(Recording(*(array[: self.knots] for array in self.recording)), inputs, self.dt, self.coordinates[0]).prescribed()
+
+        base = of(self.given.target[: self.knots])
+        slope = (of(self.given.target[: self.knots] + 1e-3 * self.change.target) - of(self.given.target[: self.knots] - 1e-3 * self.change.target)) / 2e-3
+        return base + step[:, None, None] * slope
+
+
+class _BesideReader(Reader):
+    """A reader that is told the prescribed motion: each knot of its recording is beside the run by a step of its own."""
+
+    known: np.ndarray | None = None
+
+    def prescribed(self) -> np.ndarray:
+        return super().prescribed() if self.known is None else self.known
+
+
+def check_finite(values: np.ndarray, mechanism: str) -> np.ndarray:
+    """Tangents that are numbers, or a GradientError."""
+    if not np.all(np.isfinite(values)):
+        raise GradientError(f"a step of {mechanism!r} cannot be differentiated: its equations are singular there")
+    return values

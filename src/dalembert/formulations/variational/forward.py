@@ -1,0 +1,124 @@
+"""A forward pass over a run of the variational integrator."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.maximal.bars import new_bars
+from dalembert.formulations.maximal.forward import PASSES, MaximalForward, check_finite, turn_between, turned
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.variational.adjoint import open_interval
+from dalembert.formulations.variational.equations import Interval
+from dalembert.formulations.variational.tape import evaluate_interval, recall_interval, spins_after
+from dalembert.model.records import CONSTRAINT, Model
+
+
+class VariationalForward(MaximalForward):
+    """The tangent of a state is (x, phi, p, l) per body and the momenta of reflected inertias."""
+
+    def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
+        bodies, joints, _ = self.engine.sizes
+        self.bars = new_bars(self.model)
+        start, first = self.recording, self.coordinates[0]
+        speeds = self._speeds(start.momentum[0])
+
+        def momenta(step: float, model: Model) -> np.ndarray:
+            moved = speeds + step * velocity
+            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moved[:, 3:])
+            rates = self.rates_at(model, start.position[0] + step * pose[:, :3], turned(start.orientation[0], step * pose[:, 3:]), first, moved)
+            parts = model.bodies["mass"][:-1, None] * moved[:, :3], spin, model.joints["armature"] * rates
+            return np.concatenate([part.ravel() for part in parts])
+
+        size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
+        p, l, spin = np.split(self.difference(momenta, size) * np.ones(6 * bodies + 6 * joints), [3 * bodies, 6 * bodies])
+        self.state = np.concatenate([pose, p.reshape(-1, 3), l.reshape(-1, 3)], axis=1)
+        self.spin = spin.reshape(-1, 6)
+        self.note(0)
+
+    def note(self, knot: int) -> None:
+        self.tangent.position[knot], self.orientation[knot] = self.state[:, :3], self.state[:, 3:6]
+        self.tangent.momentum[knot], self.tangent.spin[knot] = self.state[:, 6:], self.spin
+
+    def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:
+        arrays, work, engine = tape.arrays, self.engine.graph.work, self.engine
+        before, dt = arrays.clock[index]
+        bodies, joints, ties = arrays.bodies[index], arrays.joints[index], arrays.couplings[index]
+        push, given, target, tension = self.inputs_of(knot, step.start + step.length)
+        h = 0.5 * (before + dt)
+        n, rows, couplings = engine.sizes
+        du, dmu, dtie = np.zeros((n, 6)), np.zeros((rows, 6)), np.zeros(couplings)
+
+        def evaluate(offset: float, model: Model) -> np.ndarray:
+            recall_interval(self.model, work, arrays, index)
+            at = work.bodies[:-1]
+            at["x"] = bodies["x"] + offset * self.state[:, :3]
+            at["q"] = turned(bodies["q"], offset * self.state[:, 3:6])
+            at["p"], at["l"] = bodies["p"] + offset * self.state[:, 6:9], bodies["l"] + offset * self.state[:, 9:]
+            at["v"], at["w"] = bodies["v"] + offset * du[:, :3], bodies["w"] + offset * du[:, 3:]
+            at["push"] = bodies["push"] + offset * push
+            rows = work.joints
+            rows["spin"], rows["mu"] = joints["spin"] + offset * self.spin, joints["mu"] + offset * dmu
+            rows["input"], rows["target"] = joints["input"] + offset * given, joints["target"] + offset * target
+            work.couplings["mu"], work.couplings["input"] = ties["mu"] + offset * dtie, ties["input"] + offset * tension
+            if not evaluate_interval(Interval(model, work, dt, h, engine.compliance)):
+                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
+            return self._after(model, dt, reference)
+
+        recall_interval(self.model, work, arrays, index)
+        evaluate_interval(Interval(self.model, work, dt, h, engine.compliance))
+        reference = work.bodies["qn"][:-1].copy()
+        speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
+        lighter = self._speeds(self.state[:, 6:])
+        size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
+        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), np.abs(target).max(initial=0.0))
+        for _ in range(PASSES):
+            change = self.difference(evaluate, size)
+            left, right, tied, _ = self._split(change)
+            scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
+            recall_interval(self.model, work, arrays, index)
+            interval = Interval(self.model, work, dt, h, engine.compliance)
+            if not open_interval(interval, self.bars):
+                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
+            found = self.solve(left, right, tied)
+            du, dmu, dtie = du - found[0], dmu - found[1], dtie - found[2]
+            size = max(size, np.abs(du).max(initial=0.0) / speed)
+            if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
+                break
+        after = self._split(check_finite(self.difference(evaluate, size) * np.ones(len(change)), self.mechanism.name))[3]
+        state, spin = np.split(after, [12 * n])
+        self.state, self.spin = state.reshape(n, 12), spin.reshape(-1, 6)
+        if step.start == 0.0:
+            self.tangent.row_force[knot], self.tangent.coupling_force[knot] = dmu / h, dtie / h
+
+    def _speeds(self, momentum: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of momenta."""
+        fixed = self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        return np.concatenate([momentum[:, :3] / fixed["mass"][:, None], spin], axis=1)
+
+    def _after(self, model: Model, dt: float, reference: np.ndarray) -> np.ndarray:
+        """Residuals and the next state, one after the other; orientations relative to those of the run."""
+        work = self.engine.graph.work
+        at, rows = work.bodies[:-1], work.joints
+        J = model.bodies["inertia"][:-1].reshape(-1, 3, 3)
+        Jw = np.einsum("nij,nj->ni", J, at["w"])
+        p = model.bodies["mass"][:-1, None] * at["v"]
+        l = 0.5 * dt * (at["s"][:, None] * Jw - np.cross(at["w"], Jw))
+        for coupling, tie in zip(model.couplings, work.couplings):
+            if coupling["law"] != CONSTRAINT:
+                for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
+                    p[model.ends[e]] += tie["mu"] * work.ends["H"][e, :3]
+                    l[model.ends[e]] += tie["mu"] * work.ends["H"][e, 3:]
+        spin = np.zeros((len(rows), 6))
+        spins_after(model, work, dt, spin)
+        near = turn_between(reference, at["qn"])
+        residuals = np.where(self.rows, rows["r"], 0.0)
+        parts = at["r"], residuals, work.couplings["r"], np.concatenate([at["xn"], near, p, l], axis=1), spin
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        n, rows, couplings = self.engine.sizes
+        a, b, c, d = np.split(values * np.ones(1), np.cumsum([6 * n, 6 * rows, couplings]))
+        return a.reshape(n, 6), b.reshape(-1, 6), c, d

@@ -1,0 +1,109 @@
+"""How a run changes with parameters: forward sensitivities along one direction."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import InputBars
+from dalembert.gradients.adjoint import record_of
+from dalembert.gradients.names import Name, read_names
+from dalembert.gradients.start import Beginning
+from dalembert.mechanism.forces import Path
+from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.mechanism.parameters import list_parameters, with_parameters
+from dalembert.model.compile import compile_model
+from dalembert.simulation.trajectory import Trajectory
+
+#: offsets of the models that a forward pass is given, in steps
+OFFSETS = (1.0, -1.0, 2.0, -2.0)
+#: size of a step of the model's numbers: m, rad, or relative to the number
+STEP = 1e-3
+
+
+def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+    """Tangents of everything that a run gives, along a change of parameters."""
+    record = record_of(trajectory)
+    if not isinstance(tangents, Mapping) or not tangents:
+        raise GradientError(f"tangents must be a dict of names and values, such as {{'elbow.damping': 1.0}}, got {tangents!r}")
+    names = {name.text: name for name in read_names(record.mechanism, record.steps, list(tangents))}
+    change = {text: _checked(names[text], value) for text, value in tangents.items()}
+    inputs = input_tangents(record.mechanism, record.steps, names, change)
+    model = {text: value for text, value in change.items() if names[text].kind == "model"}
+    models, step = beside(record.mechanism, model) if model else ([], 1.0)
+    beginning = Beginning(record, list(names.values()))
+    placing = {text: value for text, value in change.items() if beginning.matters(names[text])}
+    bodies, joints = len(trajectory.bodies), len(trajectory.joints)
+    pose, velocity, target = beginning.tangent(placing, names) if placing else (np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6)))
+    if np.any(target):
+        inputs.target[0] += target
+    forward = record.engine.forward(
+        record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), models, step, inputs,
+    )
+    forward.begin(pose, velocity, target)
+    for tape, first, last in reversed(list(record.segments())):
+        forward.segment(tape, first, last)
+    return forward.outputs()
+
+
+def _checked(name: Name, value: ArrayLike) -> np.ndarray:
+    try:
+        numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), name.shape))
+    except (TypeError, ValueError):
+        raise GradientError(f"the tangent of {name.text!r} must have shape {name.shape}, got {np.shape(value)}") from None
+    if not np.all(np.isfinite(numbers)):
+        raise GradientError(f"the tangent of {name.text!r} is not finite")
+    return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers
+
+
+def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
+    """Models of a mechanism some steps along a change of its numbers, and the step."""
+    known = list_parameters(mechanism)
+    step = np.inf
+    for text, value in change.items():
+        here, what = known[text].value, text.rpartition(".")[2]
+        moved = np.abs(value) > 0.0
+        if not np.any(moved):
+            continue
+        if what == "inertia":
+            size = float(np.linalg.eigvalsh(here).min())
+        elif what.startswith(("point", "turn", "centre", "rest", "offset", "force", "torque", "gravity")):
+            size = 1.0
+        else:
+            size = float(np.abs(np.asarray(here)[moved]).min())
+        step = min(step, STEP * size / float(np.abs(value).max()))
+    if step == 0.0:
+        raise GradientError(
+            f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"
+        )
+    if not np.isfinite(step):
+        return [], 1.0
+    models = []
+    for offset in OFFSETS:
+        values = {text: known[text].value + offset * step * value for text, value in change.items()}
+        models.append(compile_model(with_parameters(mechanism, values, checked=False)))
+    return models, step
+
+
+def input_tangents(mechanism: Mechanism, steps: int, names: Mapping[str, Name], change: Mapping[str, np.ndarray]) -> InputBars:
+    """Tangents of inputs and targets by name as tables."""
+    bodies, joints = len(mechanism.bodies), len(mechanism.joints)
+    couplings = len(mechanism.couplings) + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
+    tables = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((steps + 1, joints, 6)), np.zeros((steps, couplings)))
+    for text, value in change.items():
+        name = names[text]
+        if name.kind != "input":
+            continue
+        element = mechanism[name.owner]
+        if isinstance(element, Body):
+            tables.wrench[:, element.index] += value
+        elif isinstance(element, Path):
+            tables.tension[:, couplings - len(mechanism.paths) + mechanism.paths.index(element)] += value
+        elif name.what == "target":
+            tables.target[:, element.index, : element.type.freedom] += value.reshape(steps + 1, -1)
+        else:
+            forced = [i for i, drive in enumerate(element.type.drive) if drive == "force"]
+            tables.joint[:, element.index, forced] += value.reshape(steps, -1)
+    return tables
