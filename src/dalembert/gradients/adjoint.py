@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Adjoint, Cotangents
-from dalembert.gradients.names import Name, read_names
+from dalembert.gradients.names import PLACING, WEIGHING, Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -86,25 +86,14 @@ def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], param
     for tape, first, last in record.segments():
         adjoint.segment(tape, first, last)
     bars = adjoint.start()
-    by_name = {name.text: name for name in names}
-    beginning = Beginning(record, names) if any(_may_place(name) for name in names) else None
-    first_target = adjoint.inputs.target[0]
-
-    def through_start(pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> float:
-        return float(np.sum(bars.pose * pose) + np.sum(bars.velocity * velocity) + np.sum(first_target * target))
-
-    gradients = {}
-    for name in names:
-        gradient = _direct(record.mechanism, adjoint, name)
-        if beginning is not None and beginning.matters(name):
-            gradient = gradient + beginning.pull(name, by_name, through_start)
-        gradients[name.text] = np.asarray(gradient)
-    return gradients
+    beginning = Beginning(record) if any(_may_place(name) for name in names) else None
+    placing = [name for name in names if beginning is not None and beginning.matters(name)]
+    started = beginning.pull(placing, bars.pose, bars.velocity, adjoint.inputs.target[0]) if beginning is not None else {}
+    gradients = {name.text: np.asarray(_direct(record.mechanism, adjoint, name)) for name in names}
+    return {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}
 
 
 def _may_place(name: Name) -> bool:
-    from dalembert.gradients.names import PLACING, WEIGHING
-
     return name.kind == "start" or name.what in (*PLACING, *WEIGHING)
 
 

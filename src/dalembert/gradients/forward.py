@@ -19,8 +19,8 @@ from dalembert.simulation.trajectory import Trajectory
 
 #: offsets of the models that a forward pass is given, in steps
 OFFSETS = (1.0, -1.0, 2.0, -2.0)
-#: size of a step of the model's numbers: m, rad, or relative to the number
-STEP = 1e-3
+#: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
+STEP, SHIFT = 1e-3, 2e-4
 
 
 def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
@@ -33,12 +33,14 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     inputs = input_tangents(record.mechanism, record.steps, names, change)
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
     models, step = beside(record.mechanism, model) if model else ([], 1.0)
-    beginning = Beginning(record, list(names.values()))
-    placing = {text: value for text, value in change.items() if beginning.matters(names[text])}
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
-    pose, velocity, target = beginning.tangent(placing, names) if placing else (np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6)))
-    if np.any(target):
-        inputs.target[0] += target
+    pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
+    beginning = Beginning(record)
+    for text, value in change.items():
+        if beginning.matters(names[text]) and np.any(value):
+            parts = beginning.tangent(names[text], value)
+            pose, velocity, target = pose + parts[0], velocity + parts[1], target + parts[2]
+    inputs.target[0] += target
     forward = record.engine.forward(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), models, step, inputs,
     )
@@ -68,12 +70,15 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
         if not np.any(moved):
             continue
         if what == "inertia":
-            size = float(np.linalg.eigvalsh(here).min())
-        elif what.startswith(("point", "turn", "centre", "rest", "offset", "force", "torque", "gravity")):
-            size = 1.0
+            part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
+        elif what.startswith(("point", "turn", "centre")):
+            part = float(np.abs(value).max()) * STEP / SHIFT
+        elif what in ("rest", "offset", "force", "torque", "gravity"):
+            part = float(np.abs(value).max())
         else:
-            size = float(np.abs(np.asarray(here)[moved]).min())
-        step = min(step, STEP * size / float(np.abs(value).max()))
+            sizes = np.abs(np.asarray(here)[moved])
+            part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
+        step = min(step, STEP / part)
     if step == 0.0:
         raise GradientError(
             f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"

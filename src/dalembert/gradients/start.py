@@ -1,163 +1,335 @@
 """How the start of a run changes with coordinates, rates, velocities and numbers of the mechanism: through placing, assembly, settling.
 
-All of it is differenced (fourth order) from the pose of the start itself, which assembly closes again.
+Poses follow by the linear system of assembly at the pose of the start: bodies are carried along as set-up carries them, then moved as
+little as closes every row. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
+the pose too: that part is differenced (fourth order).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.formulations.engine import Start
+from dalembert.formulations.maximal.bars import Bars, new_bars
+from dalembert.formulations.maximal.named_bars import named_bar
+from dalembert.formulations.maximal.pull_knot import pull_row_values
 from dalembert.gradients.names import PLACING, WEIGHING, Name
 from dalembert.mechanism.parameters import list_parameters, with_parameters
+from dalembert.model.assembly import pose_saddle, row_values, velocity_saddle
+from dalembert.model.pose import joint_rates
+from dalembert.model.topology import spanning_tree, tree_order
 from dalembert.simulation.record import Record
 from dalembert.simulation.setup import Setup
+from dalembert.spatial import so3
 
-#: step of fourth-order differences: m, rad, m/s, or relative to masses
-STEP = 1e-3
+#: step of fourth-order differences, m, rad or m/s
+STEP = 2e-4
 #: where and with which weight values are taken
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 
+Tangent = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 class Beginning:
-    """The start of a record's run, to be made again with other numbers."""
+    """The start of a record's run. One parameter at a time moves; all else that was asked for stays asked for."""
 
-    def __init__(self, record: Record, names: list[Name]) -> None:
+    def __init__(self, record: Record) -> None:
         self.record, self.mechanism = record, record.mechanism
         self.setup = Setup(self.mechanism)
+        engine, numbers = record.engine, record.states[0]
+        self.velocity = engine.start_velocity(numbers)
         if record.setup is None:
-            self.setup.resume(self._first())
+            from dalembert.formulations.engine import Start
+
+            self.setup.resume(Start(*engine.pose(numbers), self.velocity, engine.coordinates(numbers), engine.targets(numbers)))
         else:
             self.setup.restore(record.setup)
-        self.base = self.setup.keep()
-        for name in names:  # what is differentiated by is held, as if it had been set where it is
-            if name.kind == "start" and name.what == "start" and name.owner not in self.setup.wishes:
-                element = self.mechanism[name.owner]
-                here = self.setup.placement.work.joints["coordinate"][element.index, : element.type.freedom].copy()
-                self.setup.wishes = {**self.setup.wishes, name.owner: here}
-            elif name.kind == "start" and name.what == "start_rate" and name.owner not in self.setup.rates:
-                rate = self._rates()[self.mechanism[name.owner].index, : self.mechanism[name.owner].type.freedom]
-                self.setup.rates = {**self.setup.rates, name.owner: rate.copy()}
-            elif name.kind == "start" and name.what.endswith("velocity") and name.owner not in self.setup.held:
-                self.setup.held = {**self.setup.held, name.owner: np.full(6, np.nan)}
         self.kept = self.setup.keep()
-        self.origin = self._start(self.setup)
-
-    def _first(self) -> Start:
-        record = self.record
-        engine, numbers = record.engine, record.states[0]
-        position, orientation = engine.pose(numbers)
-        velocity = self._velocity()
-        return Start(position, orientation, velocity, engine.coordinates(numbers), engine.targets(numbers))
-
-    def _velocity(self) -> np.ndarray:
-        """(n, 6) velocities that the run started with."""
-        return self.record.engine.start_velocity(self.record.states[0])
-
-    def _rates(self) -> np.ndarray:
-        from dalembert.model.pose import joint_rates
-
-        placement = self.setup.placement
-        rates = np.zeros((len(self.mechanism.joints), 6))
-        placement.evaluate()
-        joint_rates(placement.model, placement.work, np.concatenate([self._velocity(), np.zeros((1, 6))]), rates)
-        return rates
-
-    @staticmethod
-    def _start(setup: Setup) -> Start:
-        return setup.settle()
+        self.model = self.setup.placement.model
+        work = self.setup.placement.work
+        self.position, self.orientation = work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy()
+        self.matrices = Rotation.from_quat(self.orientation, scalar_first=True).as_matrix()
+        self.coordinate, self.target = work.joints["coordinate"].copy(), work.joints["target"].copy()
 
     @property
     def at_rest(self) -> bool:
-        return not np.any(self.origin.velocity)
+        return not np.any(self.velocity)
 
     def matters(self, name: Name) -> bool:
         """Whether the start depends on a parameter at all."""
         return name.kind == "start" or name.what in PLACING or (name.what in WEIGHING and not self.at_rest)
 
-    def with_values(self, changes: Mapping[str, np.ndarray], names: Mapping[str, Name]) -> Start:
-        """The start with parameters moved by some amounts."""
-        model = {text: amount for text, amount in changes.items() if names[text].kind == "model"}
-        setup = self.setup
-        setup.restore(self.kept)
-        if model:
-            setup = self._changed(model)
-        wishes, rates, held = dict(setup.wishes), dict(setup.rates), dict(setup.held)
-        moved = []
-        for text, amount in changes.items():
-            name = names[text]
-            if name.kind != "start":
-                continue
-            if name.what == "start":
-                wishes[name.owner] = wishes[name.owner] + np.atleast_1d(amount)
-                moved.append(name.owner)
-            elif name.what == "start_rate":
-                rates[name.owner] = rates[name.owner] + np.atleast_1d(amount)
-            else:
-                held[name.owner] = self._held(held[name.owner], name, amount)
-        setup.rates, setup.held = rates, held
-        if moved or model:
-            setup.place(wishes, tuple(moved))
-        return self._start(setup)
+    # ---- forwards
 
-    def _held(self, velocity: np.ndarray, name: Name, amount: np.ndarray) -> np.ndarray:
-        part = slice(0, 3) if name.what == "start_velocity" else slice(3, 6)
-        velocity = velocity.copy()
-        here = self._velocity()[self.mechanism[name.owner].index, part]
-        velocity[part] = np.where(np.isnan(velocity[part]), here, velocity[part]) + amount
-        return velocity
+    def tangent(self, name: Name, direction: np.ndarray) -> Tangent:
+        """Tangents of pose (n, 6), velocities (n, 6) and held targets (joints, 6) along a change of a parameter."""
+        bodies, joints = len(self.position), len(self.mechanism.joints)
+        pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
+        if name.what in WEIGHING:
+            return pose, self._weighed(name, direction), target
+        if name.what == "start":
+            pose = self._placed(name.owner, np.atleast_1d(direction))
+            element = self.mechanism[name.owner]
+            driven = self.model.joints["driven"][element.index, : element.type.freedom] != 0
+            target[element.index, : element.type.freedom][driven] = np.atleast_1d(direction)[driven]
+        elif name.kind == "model":
+            pose = self._reshaped(name, direction)
+        if name.kind == "start" and name.what != "start":
+            return pose, self._settled(name, direction), target
+        if not self.at_rest:
+            velocity = self._carried(name, direction, pose)
+        return pose, velocity, target
 
-    def _changed(self, amounts: Mapping[str, np.ndarray]) -> Setup:
-        """The set-up of a mechanism with other numbers, at the pose of the start."""
-        known = list_parameters(self.mechanism)
-        mechanism = with_parameters(self.mechanism, {text: known[text].value + amount for text, amount in amounts.items()}, checked=False)
-        setup = Setup(mechanism)
-        setup.placement.work.joints["target"] = self.setup.placement.work.joints["target"]
-        position = self.setup.placement.work.bodies["x"][:-1].copy()
-        orientation = self.setup.placement.work.bodies["q"][:-1].copy()
-        for text, amount in amounts.items():
-            owner, _, what = text.rpartition(".")
-            if what == "centre_of_mass":
-                index = mechanism[owner].index
-                position[index] += Rotation.from_quat(orientation[index], scalar_first=True).apply(amount)
-        setup.placement.put(position, orientation, self.setup.placement.work.joints["coordinate"])
+    def _rest(self) -> Setup:
+        self.setup.restore(self.kept)
+        return self.setup
+
+    def _as_rate(self, owner: str, change: np.ndarray) -> np.ndarray:
+        """A change of coordinates as a rate: of a free rotation, the angular velocity in the parent's axes."""
+        element = self.mechanism[owner]
+        balls = [i for i, (kind, _) in enumerate(element.type.directions) if kind == "ball"]
+        rate = np.array(change, dtype=float)
+        if balls:
+            phi = self.coordinate[element.index, balls]
+            rate[balls] = np.array(so3.left_jacobian(tuple(phi))).reshape(3, 3) @ rate[balls]
+        return rate
+
+    def _placed(self, owner: str, change: np.ndarray) -> np.ndarray:
+        """Bodies below a joint carried along with a change of its coordinates, then the loops closed."""
+        setup, rate = self._rest(), self._as_rate(owner, change)
+        wishes = {**setup.wishes, owner: self.coordinate[self.mechanism[owner].index, : len(rate)]}
+        setup.rates, setup.held, setup.carried = {owner: rate}, {}, np.zeros_like(self.velocity)
+        pose = setup.wished()[0]
+        saddle, G = pose_saddle(setup.placement, wishes)
+        wanted = self._wish_rows(wishes, owner, rate, G.shape[0])
+        left = wanted - G @ pose.ravel()
+        if np.abs(left).max(initial=0.0) > 1e-13 * max(1.0, np.abs(rate).max()):
+            pose = pose + saddle.step(left, rounds=50).reshape(-1, 6)
+        return pose
+
+    def _wish_rows(self, wishes: dict, owner: str, rate: np.ndarray, rows: int) -> np.ndarray:
+        """What the rows of assembly shall change by: those of wished directions stand last, in the order of the wishes."""
+        wanted = np.zeros(rows)
+        ends: list[float] = []
+        for name, value in wishes.items():
+            element = self.mechanism[name]
+            driven = self.model.joints["driven"][element.index, : len(value)] != 0
+            ends += [float(r) for r, is_driven in zip(rate if name == owner else np.zeros(len(value)), driven) if not is_driven]
+        if ends:
+            wanted[rows - len(ends) :] = ends
+        element = self.mechanism[owner]
+        row = 0
+        for joint, record in zip(self.mechanism.joints, self.model.joints):
+            for k in range(int(record["locks"])):
+                direction = int(record["row_direction"][k])
+                if joint is element and direction >= 0:
+                    wanted[row] = rate[direction]
+                row += 1
+        return wanted
+
+    def _reshaped(self, name: Name, direction: np.ndarray) -> np.ndarray:
+        """Poses that close the rows of a mechanism with another number."""
+        setup = self._rest()
+        pose = np.zeros_like(self.velocity)
+        if name.what == "centre_of_mass":
+            index = self.mechanism[name.owner].index
+            pose[index, :3] = self.matrices[index] @ direction
+        step = STEP / max(float(np.abs(direction).max(initial=0.0)), 1e-300)
+        opened = sum(
+            weight / step * row_values(self._changed(name, offset * step * direction).placement, setup.wishes) for offset, weight in OFFSETS
+        )
+        saddle, _ = pose_saddle(setup.placement, setup.wishes)
+        return pose + saddle.step(-np.asarray(opened), rounds=50).reshape(-1, 6)
+
+    def _changed(self, name: Name, amount: np.ndarray, pose: np.ndarray | None = None) -> Setup:
+        """The set-up of a mechanism with another number, at the pose of the start, or moved from it by a tangent."""
+        value = list_parameters(self.mechanism)[name.text].value
+        setup = Setup(with_parameters(self.mechanism, {name.text: value + amount}, checked=False))
+        position = self.position.copy()
+        if name.what == "centre_of_mass" and pose is None:
+            index = self.mechanism[name.owner].index
+            position[index] += self.matrices[index] @ amount
+        self._put(setup, position, np.zeros_like(self.velocity) if pose is None else pose)
         _, setup.wishes, setup.rates, setup.held, setup.carried = self.kept
-        setup.placement.work.joints["rate"] = self.setup.placement.work.joints["rate"]
         return setup
 
-    def tangent(self, direction: Mapping[str, np.ndarray], names: Mapping[str, Name]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tangents of pose (n, 6), velocities (n, 6) and held targets (joints, 6) along a change of parameters."""
-        step = min(STEP * self._scale(names[text]) / max(float(np.abs(d).max(initial=0.0)), 1e-300) for text, d in direction.items())
-        base = self.origin
-        turns = Rotation.from_quat(base.orientation, scalar_first=True).inv()
+    def _put(self, setup: Setup, position: np.ndarray, pose: np.ndarray) -> None:
+        turned = Rotation.from_quat(self.orientation, scalar_first=True) * Rotation.from_rotvec(pose[:, 3:])
+        setup.placement.work.joints["target"] = self.target
+        setup.placement.put(position + pose[:, :3], turned.as_quat(scalar_first=True), self.coordinate)
+
+    def _carried(self, name: Name, direction: np.ndarray, pose: np.ndarray) -> np.ndarray:
+        """How settled velocities change with the pose, and with the geometry itself."""
+        size = max(float(np.abs(pose).max(initial=0.0)), float(np.abs(direction).max(initial=0.0)), 1e-300)
+        step = STEP / size
 
         def at(offset: float) -> np.ndarray:
-            start = self.with_values({text: offset * step * np.asarray(d) for text, d in direction.items()}, names)
-            turn = (turns * Rotation.from_quat(start.orientation, scalar_first=True)).as_rotvec()
-            return np.concatenate([np.concatenate([start.position, turn], axis=1).ravel(), start.velocity.ravel(), start.target.ravel()])
+            if name.kind == "model":
+                setup = self._changed(name, offset * step * direction, offset * step * pose)
+            else:
+                setup = self._rest()
+                self._put(setup, self.position, offset * step * pose)
+            return setup.settle().velocity
 
-        total = sum(weight / step * at(offset) for offset, weight in OFFSETS)
-        n = base.position.shape[0]
-        pose, velocity, target = np.split(np.asarray(total), [6 * n, 12 * n])
-        self.setup.restore(self.base)
-        return pose.reshape(n, 6), velocity.reshape(n, 6), target.reshape(-1, 6)
+        return np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
 
-    def pull(self, name: Name, names: Mapping[str, Name], evaluate: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> np.ndarray:
-        """The part of a parameter's gradient that comes through the start; ``evaluate`` weighs tangents of pose, velocities and targets."""
+    def _settled(self, name: Name, direction: np.ndarray) -> np.ndarray:
+        """Velocities are linear in what was asked of them: a difference of any length is exact."""
+        ends = [self._with_velocity(name, sign * direction) for sign in (1.0, -1.0)]
+        return 0.5 * (ends[0] - ends[1])
+
+    def _with_velocity(self, name: Name, amount: np.ndarray) -> np.ndarray:
+        setup, element = self._rest(), self.mechanism[name.owner]
+        if name.what == "start_rate":
+            here = setup.rates[name.owner] if name.owner in setup.rates else self._rates()[element.index, : element.type.freedom]
+            setup.rates = {**setup.rates, name.owner: here + np.atleast_1d(amount)}
+        else:
+            part = slice(0, 3) if name.what == "start_velocity" else slice(3, 6)
+            held = setup.held.get(name.owner, np.full(6, np.nan)).copy()
+            held[part] = np.where(np.isnan(held[part]), self.velocity[element.index, part], held[part]) + amount
+            setup.held = {**setup.held, name.owner: held}
+        return setup.settle().velocity
+
+    def _rates(self) -> np.ndarray:
+        placement = self.setup.placement
+        rates = np.zeros((len(self.mechanism.joints), 6))
+        placement.evaluate()
+        joint_rates(placement.model, placement.work, np.concatenate([self.velocity, np.zeros((1, 6))]), rates)
+        return rates
+
+    def _weighed(self, name: Name, direction: np.ndarray) -> np.ndarray:
+        """Velocities nearest to the wished ones in another mass metric: dv = -S dM (v - wished), S the projected inverse."""
+        index = self.mechanism[name.owner].index
+        wished, saddle, factors = self._metric
+        off, force = (self.velocity - wished)[index], np.zeros_like(self.velocity)
+        if name.what == "mass":
+            force[index, :3] = factors[index, 0] * direction * off[:3]
+        else:
+            force[index, 3:] = factors[index, 1] * direction @ off[3:]
+        return -saddle.pull(force.ravel())[1].reshape(-1, 6)
+
+    @cached_property
+    def _metric(self):
+        setup = self._rest()
+        wished, held = setup.wished()
+        saddle, _, factors = velocity_saddle(setup.placement, held, setup.rates)
+        return wished, saddle, factors
+
+    # ---- backwards
+
+    def pull(self, names: list[Name], pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> dict[str, np.ndarray]:
+        """The parts of gradients that come through the start, from its cotangents (n, 6), (n, 6), (joints, 6)."""
+        found = {}
+        for name in names:
+            if name.what in WEIGHING:
+                found[name.text] = self._pull_weighed(name, velocity)
+            elif name.kind == "model" and self.at_rest:
+                bars, left = self._pull_rows(pose)
+                gradient = named_bar(self.mechanism, self.model, bars, name.text)
+                found[name.text] = np.zeros(name.shape) if gradient is None else gradient
+                if name.what == "centre_of_mass":
+                    index = self.mechanism[name.owner].index
+                    found[name.text] = found[name.text] + self.matrices[index].T @ left[index, :3]
+            elif self._is_plain(name):
+                found[name.text] = self._pull_tree(name, pose if name.what == "start" else velocity)
+                if name.what == "start":
+                    element = self.mechanism[name.owner]
+                    driven = self.model.joints["driven"][element.index, : element.type.freedom] != 0
+                    found[name.text] = found[name.text] + (target[element.index, : element.type.freedom] * driven).reshape(name.shape)
+            else:
+                found[name.text] = self._pull_each(name, pose, velocity, target)
+        return found
+
+    def _pull_each(self, name: Name, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Component by component."""
         gradient = np.zeros(name.shape)
         for index in np.ndindex(*name.shape):
             direction = np.zeros(name.shape)
             direction[index] = 1.0
-            if name.what == "inertia":
-                direction = 0.5 * (direction + direction.T)
-            gradient[index] = evaluate(*self.tangent({name.text: direction}, names))
+            gradient[index] = sum(np.sum(bar * part) for bar, part in zip((pose, velocity, target), self.tangent(name, direction)))
         return gradient
 
-    def _scale(self, name: Name) -> float:
-        """The size beside which a change of a number is small."""
-        if name.what not in WEIGHING:
-            return 1.0
-        value = list_parameters(self.mechanism)[name.text].value
-        return float(np.linalg.eigvalsh(value).min()) if name.what == "inertia" else float(value)
+    def _pull_weighed(self, name: Name, velocity: np.ndarray) -> np.ndarray:
+        index = self.mechanism[name.owner].index
+        wished, _, factors = self._metric
+        off, held = (self.velocity - wished)[index], self._projected(velocity)[index]
+        if name.what == "mass":
+            return np.array(-factors[index, 0] * held[:3] @ off[:3])
+        both = -factors[index, 1] * np.outer(held[3:], off[3:])
+        return 0.5 * (both + both.T)
+
+    def _projected(self, velocity: np.ndarray) -> np.ndarray:
+        if not hasattr(self, "_held"):
+            self._held = self._metric[1].pull(velocity.ravel())[1].reshape(-1, 6)
+        return self._held
+
+    def _pull_rows(self, pose: np.ndarray) -> tuple[Bars, np.ndarray]:
+        """Bars of geometry through the rows that assembly closes, and what is left for bodies that are placed elsewhere before."""
+        if not hasattr(self, "_rows"):
+            setup = self._rest()
+            saddle, G = pose_saddle(setup.placement, setup.wishes)
+            weights, _ = saddle.pull(pose.ravel())
+            left = (pose.ravel() - G.T @ weights).reshape(-1, 6)
+            bars, work = new_bars(self.model), setup.placement.work
+            rows, ties, wishes = self._by_element(-weights, setup.wishes)
+            pull_row_values(self.model, work, bars, rows, ties, wishes)
+            self._rows = bars, left
+        return self._rows
+
+    def _by_element(self, weights: np.ndarray, wishes: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights of assembly's rows as those of joints' rows (joints, 6), couplings and wished directions (joints, 6)."""
+        model = self.model
+        rows, directions, ties = np.zeros((len(model.joints), 6)), np.zeros((len(model.joints), 6)), np.zeros(len(model.couplings))
+        held = np.arange(6) < model.joints["locks"][:, None]
+        count = int(held.sum())
+        rows[held] = weights[:count]
+        tied = model.couplings["law"] == 0
+        ties[tied] = weights[count : count + int(tied.sum())]
+        at = count + int(tied.sum())
+        for name, value in wishes.items():
+            element = self.mechanism[name]
+            for i in range(len(value)):
+                if not model.joints["driven"][element.index, i]:
+                    directions[element.index, i] = weights[at]
+                    at += 1
+        return rows, ties, directions
+
+    def _is_plain(self, name: Name) -> bool:
+        """A start from rest of a tree: its subtree is carried along, and nothing else moves."""
+        if name.kind != "start" or name.what not in ("start", "start_rate") or not self.at_rest or self.kept[3]:
+            return False
+        return self._is_tree and self.mechanism[name.owner].index in self._subtrees[0]
+
+    @cached_property
+    def _is_tree(self) -> bool:
+        holding = [j for j in self.mechanism.joints if j.type.holds]
+        return len(holding) == len(self._subtrees[0] & {j.index for j in holding}) and not (self.mechanism.couplings or self.mechanism.constraints)
+
+    @cached_property
+    def _subtrees(self) -> tuple[set[int], list[tuple[int, int, int]]]:
+        order = tree_order(self.mechanism, spanning_tree(self.mechanism, {}))
+        return {index for index, _, _ in order}, order
+
+    def _pull_tree(self, name: Name, bar: np.ndarray) -> np.ndarray:
+        """The product of a joint's motion with the wrench that cotangents (n, 6) of its subtree add up to."""
+        key = "start" if name.what == "start" else "start_rate"
+        if not hasattr(self, f"_wrench_{key}"):
+            force = bar[:, :3].copy()
+            moment = np.cross(self.position, force) + np.einsum("nij,nj->ni", self.matrices, bar[:, 3:])
+            for _, here, there in reversed(self._subtrees[1]):
+                if here >= 0:
+                    force[here] += force[there]
+                    moment[here] += moment[there]
+            setattr(self, f"_wrench_{key}", (force, moment))
+        force, moment = getattr(self, f"_wrench_{key}")
+        element = self.mechanism[name.owner]
+        there = next(t for index, _, t in self._subtrees[1] if index == element.index)
+        sign = 1.0 if there == element.child.index else -1.0
+        setup, values = self._rest(), np.zeros(element.type.freedom)
+        for i in range(element.type.freedom):
+            unit = np.eye(element.type.freedom)[i]
+            setup.rates = {element.name: self._as_rate(element.name, unit) if key == "start" else unit}
+            line, turn, point = setup._twist(element)
+            values[i] = sign * (line @ force[there] + turn @ (moment[there] - np.cross(point, force[there])))
+        return values.reshape(name.shape)

@@ -105,7 +105,7 @@ def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndar
     return errors
 
 
-class _Saddle:
+class Saddle:
     """Least-norm corrections: the smallest step in a metric that changes rows by what is asked, damped where that is too much.
 
     [[W, G^T], [G, -damping]] with the rows scaled to G W^-1 G^T = 1, so that neither units nor masses decide; refinement
@@ -129,6 +129,37 @@ class _Saddle:
             if not np.abs(left).max(initial=0.0) < 0.9 * before:
                 break
         return step
+
+    def pull(self, bar: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
+        """The transposed of ``step`` on a cotangent of it: that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
+        change, held, moved = np.zeros(self.G.shape[0]), np.zeros(self.count), np.zeros(self.G.shape[0])
+        for attempt in range(rounds):
+            before = np.abs(moved).max(initial=0.0)
+            parts = self.lu.solve(np.concatenate([bar if attempt == 0 else np.zeros(self.count), -moved]))
+            held, change = held + parts[: self.count], change + parts[self.count :]
+            moved = self.G @ held
+            if attempt > 0 and not np.abs(moved).max(initial=0.0) < 0.9 * before:
+                break
+        return self.scale * change, held
+
+
+def row_values(placement: Placement, wishes: Mapping[str, np.ndarray]) -> np.ndarray:
+    """How far the rows that ``close_loops`` closes are open, wished directions last."""
+    return np.array(_rows(placement, wishes, None).values)
+
+
+def pose_saddle(placement: Placement, wishes: Mapping[str, np.ndarray]) -> tuple[Saddle, Any]:
+    """The correction of poses that ``close_loops`` would make at a closed pose, and the rows that it closes."""
+    G = _rows(placement, wishes, None).matrix()
+    return Saddle(_size_matrix(placement.model), G, LEAST), G
+
+
+def velocity_saddle(placement: Placement, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> tuple[Saddle, Any, np.ndarray]:
+    """The correction of velocities that ``settle_velocities`` makes, its rows, and factors (n, 2) of the bodies' masses in its metric."""
+    loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)
+    factors = np.where(held, STIFF, loose)
+    G = _rows(placement, {}, rates).matrix()
+    return Saddle(_mass_matrix(placement.model, factors), G, LEAST), G, factors
 
 
 def mass_blocks(model: Model) -> np.ndarray:
@@ -209,7 +240,7 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
         if size < CLOSED:
             return
         G, here = rows.matrix(), bodies.copy()
-        step = _Saddle(weight, G, damping).step(-np.array(rows.values)).reshape(-1, 6)
+        step = Saddle(weight, G, damping).step(-np.array(rows.values)).reshape(-1, 6)
         _move(bodies, step, 0.5)
         rows = _rows(placement, wishes, None)
         new = _size(rows.values)
@@ -258,7 +289,7 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     G, right = rows.matrix(), np.array(rows.values)
     loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
     weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
-    velocity = wished.ravel() + _Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
+    velocity = wished.ravel() + Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
     miss = np.abs(right - G @ velocity)
     if miss.max() > 1e-8 * (1.0 + np.max(np.abs(velocity))):
         owner = rows.owners[int(np.argmax(miss))]

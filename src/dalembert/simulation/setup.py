@@ -85,8 +85,8 @@ class Setup:
             held[3:] = vector(angular, 3, f"angular velocity of {name!r}")
         self.held = {**self.held, name: held}
 
-    def settle(self) -> Start:
-        """Consistent velocities near to those asked for."""
+    def wished(self) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities (n, 6) asked for, bodies below carried along; and which bodies' (n, 2), linear and angular, were."""
         bodies = len(self.mechanism.bodies)
         wished, held = self.carried.copy(), np.zeros((bodies, 2), dtype=bool)
         for name, velocity in self.held.items():
@@ -94,6 +94,11 @@ class Setup:
             asked = ~np.isnan(velocity)
             wished[index, asked], held[index] = velocity[asked], asked[::3]
         self._carry(wished, held)
+        return wished, held
+
+    def settle(self) -> Start:
+        """Consistent velocities near to those asked for."""
+        wished, held = self.wished()
         work = self.placement.work
         for name, rate in self.rates.items():
             work.joints["rate"][self.joint(name).index, : rate.size] = rate

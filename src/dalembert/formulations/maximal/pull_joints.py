@@ -233,6 +233,9 @@ def pull_rate(model, work, bars, index, k, weight):
         child.du[c] += weight * at.Gc[k, c]
     if weight != 0.0:
         y, C, Rp = joint_at_knot(work.bodies, joint)
+        if joint.row_kind[k] == HELIX:
+            a = load3(joint.row_a[k])
+            bars.joints[index].pitch += weight / (2.0 * pi) * (dot3(a, load3(parent.u[3:])) - dot3(mat_t_vec(C, a), load3(child.u[3:])))
         bars.K[:] = 0.0
         add_row(bars.K, joint, at, k, weight, y, C, Rp)
         pull_wrench(

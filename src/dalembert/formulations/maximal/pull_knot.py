@@ -22,6 +22,7 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_at_knot,
     pull_direction_rate,
     pull_joint_wrench,
+    pull_own_numbers,
     pull_rate,
     pull_servo,
 )
@@ -30,7 +31,7 @@ from dalembert.linalg import solve_transposed
 from dalembert.model.frames import frame_rotation
 from dalembert.model.pose import joint_at_knot, put6
 from dalembert.model.records import BALL, CABLE, COMPLIANT, CONSTRAINT, DRAG, POINT_FORCE, SPRING, USER_LOAD
-from dalembert.model.rows import direction_gradient
+from dalembert.model.rows import direction_gradient, row_gradient
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
     add3,
@@ -352,3 +353,22 @@ def pull_start_rates(model, work, bars, rates):
             if bar.after[k] != 0.0:
                 bar.armature[k] += bar.after[k] * rates[i, k]
                 pull_direction_rate(model, work, bars, i, k, bar.after[k] * joint.armature[k])
+
+
+@kernel
+def pull_row_values(model, work, bars, rows, ties, directions):
+    """Values of joint rows (joints, 6), couplings and coordinates (joints, 6) at the pose in the work, weighted."""
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        y, C, Rp = joint_at_knot(work.bodies, joint)
+        for k in range(joint.locks):
+            force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
+            pull_at_knot(bars, i, joint, work.bodies, rows[i, k], force, on_parent, on_child)
+            pull_own_numbers(bars.joints[i], joint, at, k, rows[i, k], C)
+        for k in range(joint.free):
+            if directions[i, k] != 0.0:
+                force, on_parent, on_child = direction_gradient(joint, k, y, C, Rp)
+                pull_at_knot(bars, i, joint, work.bodies, directions[i, k], force, on_parent, on_child)
+    for i in range(model.couplings.shape[0]):
+        if ties[i] != 0.0:
+            pull_coupling_value(model, work, bars, i, ties[i], False)
