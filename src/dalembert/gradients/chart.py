@@ -6,23 +6,31 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+import scipy.sparse as sparse
+from scipy.linalg import qr
+from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
-from dalembert.errors import LinearisationError, ModelError
+from dalembert.errors import AssemblyError, LinearisationError, ModelError
 from dalembert.formulations.engine import Start
-from dalembert.gradients.curved import Bundle, Curved, Numbers, body_columns, turned
+from dalembert.gradients.curved import Bundle, Curved, Numbers, body_columns, reaches, turned
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
-from dalembert.model.compile_forces import coupling_names
+from dalembert.model.compile import new_work
 from dalembert.model.placement import Placement
-from dalembert.model.redundancy import row_set
+from dalembert.model.pose import direction_rows
+from dalembert.model.records import CONSTRAINT
+from dalembert.model.redundancy import row_set, tree_motions
+from dalembert.model.topology import place as place_along_tree
+from dalembert.model.topology import spanning_tree
 
 #: pivots below this part of the largest count as none
 RANK = 1e-9
 #: independent coordinates must answer a motion by at least this part of what the best one does
 DISTINCT = 1e-7
-#: rad, or part of a radius of gyration, by which a pose is moved to see whether rows become independent
+#: rad, or part of a body's reach, by which a pose is moved to see whether rows become independent
 NUDGE = 1e-3
+#: m or rad, of joints that are closed
+CLOSED = 1e-13
 #: rounds in which poses and velocities are corrected
 ROUNDS = 30
 
@@ -83,75 +91,102 @@ def named_coordinates(mechanism: Mechanism, names: Iterable[str]) -> list[Coordi
 class Space:
     """Motions that the rows of a mechanism leave free at a pose.
 
-    With the bodies' motions scaled to metres (``scale`` (6 n,)), the rows' transposed matrix is Q R with its columns pivoted.
+    ``motions`` (6 n, freedom): orthonormal when rotations are scaled to metres. ``rows``: numbers of rows that are independent;
+    ``owners``: names of all rows' elements. ``pivots``: of the rows that close loops or drive, in the order of their choice.
     """
 
-    scale: np.ndarray
-    order: np.ndarray
-    rank: int
-    Q: np.ndarray
-    R: np.ndarray
+    motions: np.ndarray
+    rows: np.ndarray
+    owners: tuple[str, ...]
+    pivots: np.ndarray
+    _sizes: np.ndarray
+    _saddle: Any
 
     @property
     def freedom(self) -> int:
-        return len(self.scale) - self.rank
-
-    @property
-    def motions(self) -> np.ndarray:
-        """(6 n, freedom), orthonormal when scaled."""
-        return self.Q[:, self.rank :] / self.scale[:, None]
+        return self.motions.shape[1]
 
     def least(self, amounts: np.ndarray) -> np.ndarray:
         """Smallest motions (6 n, ...) that change the independent rows by ``amounts`` (rows, ...)."""
-        if not self.rank:
-            return np.zeros((len(self.scale), *amounts.shape[1:]))
-        inner = solve_triangular(self.R[: self.rank, : self.rank], amounts[self.order[: self.rank]], trans="T")
-        motion = self.Q[:, : self.rank] @ inner
-        return motion / (self.scale if motion.ndim == 1 else self.scale[:, None])
+        count = len(self.motions)
+        if not len(self.rows):
+            return np.zeros((count, *amounts.shape[1:]))
+        wanted = (amounts[self.rows].T / self._sizes).T
+        return self._saddle.solve(np.concatenate([np.zeros((count, *amounts.shape[1:])), wanted]))[:count]
 
     def forces(self, wrench: np.ndarray) -> np.ndarray:
-        """(rows,) forces of the rows that act as a wrench (6 n,) does; redundant rows get none."""
-        forces = np.zeros(len(self.order))
-        if self.rank:
-            forces[self.order[: self.rank]] = solve_triangular(self.R[: self.rank, : self.rank], self.Q[:, : self.rank].T @ (wrench / self.scale))
+        """(rows,) forces of the rows that act as a wrench (6 n,), which leaves the free motions alone, does; redundant rows get none."""
+        forces = np.zeros(len(self.owners))
+        if len(self.rows):
+            forces[self.rows] = self._saddle.solve(np.concatenate([wrench, np.zeros(len(self.rows))]))[len(wrench) :] / self._sizes
         return forces
 
 
-def free_space(placement: Placement, G: np.ndarray) -> Space:
-    """What rows G (rows, 6 n) leave free at the placement's pose."""
-    lengths = placement.model.bodies["length"][:-1]
-    scale = np.repeat(np.stack([np.ones_like(lengths), lengths], axis=1), 3, axis=1).ravel()
-    if not len(G):
-        return Space(scale, np.zeros(0, dtype=int), 0, np.eye(len(scale)), np.zeros((len(scale), 0)))
-    scaled = (G / scale).T
-    sizes = np.linalg.norm(scaled, axis=0)
-    sizes[sizes == 0.0] = 1.0
-    Q, R, order = qr(scaled / sizes, pivoting=True)  # type: ignore[misc]
-    pivots = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(pivots > RANK * pivots.max()))
-    return Space(scale, order, rank, Q, R * sizes[order])
+def free_space(placement: Placement) -> Space:
+    """What the rows leave free at the placement's pose: the motions of a spanning tree less what the other rows hold."""
+    rows = row_set(placement)
+    tree, motions = tree_motions(placement, rows)
+    others = np.flatnonzero(~tree)
+    scale = np.repeat(np.stack([np.ones(placement.sizes[0]), reaches(placement.model)], axis=1), 3, axis=1).ravel()
+    independent, pivots = np.flatnonzero(tree), np.zeros(0)
+    if len(others) and motions.shape[1]:
+        held = rows.matrix[others]
+        parts = (held @ motions) / np.sqrt(np.asarray(held.multiply(held).sum(axis=1)).reshape(-1, 1))
+        Q, R, order = qr(parts.T, pivoting=True)  # type: ignore[misc]
+        pivots = np.abs(np.diag(R))
+        rank = int(np.count_nonzero(pivots > RANK))
+        motions = motions @ Q[:, rank:]
+        independent = np.sort(np.concatenate([independent, others[order[:rank]]]))
+    motions = np.linalg.qr(scale[:, None] * motions)[0] / scale[:, None]
+    G = rows.matrix[independent]
+    sizes = np.sqrt(np.asarray(G.multiply(G @ sparse.diags(scale**-2.0)).sum(axis=1)).ravel())
+    G = sparse.diags(1.0 / sizes) @ G
+    saddle = splu(sparse.bmat([[sparse.diags(scale**2.0), G.T], [G, None]], format="csc")) if len(independent) else None
+    return Space(motions, independent, tuple(name for name, _ in rows.owners), pivots, sizes, saddle)
 
 
-def check_regular(placement: Placement, space: Space, names: Sequence[str]) -> None:
+def check_regular(placement: Placement, space: Space) -> None:
     """Raise LinearisationError at a dead centre: where rows are dependent that are independent a little further on."""
-    if space.rank == len(space.order) or not space.freedom:
+    dropped = len(space.owners) - len(space.rows)
+    if not dropped or not space.freedom:
         return
     kept = placement.keep()
     motion = space.motions @ np.random.default_rng(0).choice([-1.0, 1.0], space.freedom)
-    motion *= NUDGE / np.abs(motion * space.scale).max() * float(np.max(placement.model.bodies["length"]))
-    move_bodies(placement, motion)
-    rows = row_set(placement)
-    beside = free_space(placement, rows.matrix.toarray())
-    placement.restore(kept)
-    placement.evaluate()
-    pivots = np.abs(np.diag(beside.R))[space.rank :]
-    found = [k for k, pivot in enumerate(pivots) if pivot > 0.02 * NUDGE * np.abs(np.diag(beside.R)).max()]
-    if found:
-        owners = dict.fromkeys(rows.owners[beside.order[space.rank + k]][0] for k in found)
+    move_bodies(placement, NUDGE / np.abs(motion.reshape(-1, 6)[:, 3:]).max(initial=1e-12) * motion)
+    try:
+        Closer(placement).close()
+        beside = free_space(placement)
+    finally:
+        placement.restore(kept)
+        placement.evaluate()
+    if len(beside.rows) > len(space.rows):
+        owners = dict.fromkeys(space.owners[i] for i in beside.rows if i not in set(space.rows))
         raise LinearisationError(
             f"{placement.mechanism.name!r} stands at a dead centre: rows of {', '.join(map(repr, owners))} depend on the others here and not "
             "beside it, so that its motion has no unique linear part. Move it off this pose (set_joint)."
         )
+
+
+def follow_motion(placement: Placement, motion: np.ndarray) -> None:
+    """Move all bodies by a large motion (6 n,): joints of a spanning tree by their coordinates, so that these stay closed."""
+    mechanism, joints = placement.mechanism, placement.work.joints
+    tree = [mechanism.joints[i] for i in sorted(spanning_tree(mechanism))]
+    moved = [c for j in tree for c in coordinates_of(j)]
+    changes = iter(coordinate_rows(placement, moved) @ motion)
+    values = {}
+    for joint in tree:
+        before = joints["coordinate"][joint.index, : joint.type.freedom]
+        change = np.array([next(changes) for _ in before])
+        values[joint.name] = before + change
+        balls = [i for i, (kind, _) in enumerate(joint.type.directions) if kind == "ball"]
+        if balls:
+            values[joint.name][balls] = (Rotation.from_rotvec(change[balls]) * Rotation.from_rotvec(before[balls])).as_rotvec()
+    move_bodies(placement, motion)
+    bodies = placement.work.bodies
+    poses = [(x, Rotation.from_quat(q, scalar_first=True)) for x, q in zip(bodies["x"][:-1].copy(), bodies["q"][:-1].copy())]
+    for i, (x, turn) in enumerate(place_along_tree(mechanism, poses, values)):
+        bodies["x"][i], bodies["q"][i] = x, turn.as_quat(scalar_first=True)
+    placement.evaluate()
 
 
 def move_bodies(placement: Placement, motion: np.ndarray) -> None:
@@ -160,6 +195,39 @@ def move_bodies(placement: Placement, motion: np.ndarray) -> None:
     bodies["x"][:-1] += step[:, :3]
     bodies["q"][:-1] = turned(bodies["q"][:-1], step[:, 3:])
     placement.evaluate()
+
+
+class Closer:
+    """Closes what a motion opened in the joints, by Newton's method with a matrix that is renewed when it no longer serves."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self._space: Space | None = None
+
+    def close(self) -> None:
+        """Move the bodies as little as possible until the joints are closed. Raises AssemblyError where that does not work."""
+        placement = self.placement
+        size, fresh = np.inf, False
+        for _ in range(ROUNDS):
+            opened = open_rows(placement)
+            new = float(np.abs(opened).max(initial=0.0))
+            if new < CLOSED or (fresh and size < 1e-9 and new >= 0.5 * size):
+                return
+            if not new < 1e3 and np.isfinite(size):
+                break
+            fresh = self._space is None or new > 0.2 * size
+            if self._space is None or fresh:
+                self._space = free_space(placement)
+            size = new
+            move_bodies(placement, self._space.least(-opened))
+        raise AssemblyError(f"the joints of {placement.mechanism.name!r} cannot be closed near this pose: they stay open by {size:.3g} (m or rad)")
+
+
+def open_rows(placement: Placement) -> np.ndarray:
+    """(rows,) how far the rows are open, in the order of ``Numbers.rows``."""
+    rows, gaps = placement.opened()
+    locked = np.arange(6) < placement.model.joints["locks"][:, None]
+    return np.concatenate([rows[locked], gaps[placement.model.couplings["law"] == CONSTRAINT]])
 
 
 class Chart:
@@ -172,21 +240,20 @@ class Chart:
     def __init__(self, placement: Placement, numbers: Numbers, names: Iterable[str] | None = None) -> None:
         self.placement, self.mechanism = placement, placement.mechanism
         self.G = numbers.rows.gradient()
-        self.space = free_space(placement, self.G)
+        self.space = free_space(placement)
         given = None if names is None else named_coordinates(self.mechanism, names)
         self.coordinates = tuple(self._choose(numbers) if given is None else given)
         self.curved = curved_coordinates(placement, numbers, self.coordinates)
         self.J = self.curved.gradient()
         self.motions = self._invert(given is not None)
         self.reference = placement.keep()
-        self._offset = placement.opened()
 
     def _choose(self, numbers: Numbers) -> list[Coordinate]:
         """The coordinates that tell the free motions apart best: those of joints first, of bodies where these do not suffice."""
         candidates = [c for j in self.mechanism.joints if j.type.places for c in coordinates_of(j) if j.type.drive[c.index] != "motion"]  # type: ignore[index]
         chosen: list[Coordinate] = []
         left = self.space.motions
-        length = float(np.mean(self.placement.model.bodies["length"][:-1]))
+        length = float(reaches(self.placement.model).mean())
         for group in (candidates, [c for b in self.mechanism.bodies for c in coordinates_of(b)]):
             if not left.shape[1] or not group:
                 continue
@@ -235,24 +302,17 @@ class Chart:
         self.placement.restore(self.reference)
         move_bodies(self.placement, self.motions @ coordinates)
         for _ in range(ROUNDS):
-            opened = self._opened()
+            opened = open_rows(self.placement)
             missing = coordinates - self.deviation()
             size = max(np.abs(opened).max(initial=0.0), np.abs(missing).max())
             if size < 1e-15:
                 return
             before = self.placement.keep()
             move_bodies(self.placement, self.solve(-opened, missing))
-            if max(np.abs(self._opened()).max(initial=0.0), np.abs(coordinates - self.deviation()).max()) >= size:
+            if max(np.abs(open_rows(self.placement)).max(initial=0.0), np.abs(coordinates - self.deviation()).max()) >= size:
                 self.placement.restore(before)
                 self.placement.evaluate()
                 return
-
-    def _opened(self) -> np.ndarray:
-        """(rows,) how far rows are open."""
-        rows, gaps = self.placement.opened()
-        locked = np.arange(6) < self.placement.model.joints["locks"][:, None]
-        held = self.placement.model.couplings["law"] == 0
-        return np.concatenate([rows[locked], gaps[held]])
 
     def velocity(self, velocity: np.ndarray, rows: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """(6 n,) velocities at the placement's pose, near to some, with given rates of rows and coordinates."""
@@ -284,8 +344,6 @@ def curved_coordinates(placement: Placement, numbers: Numbers, coordinates: Sequ
 
 def coordinate_rows(placement: Placement, coordinates: Sequence[Coordinate]) -> np.ndarray:
     """(d, 6 n) gradients of coordinates at the placement's pose."""
-    from dalembert.model.pose import direction_rows
-
     count = placement.sizes[0]
     matrix = np.zeros((len(coordinates), 6 * count + 6))
     for row, coordinate in zip(matrix, coordinates):
@@ -326,16 +384,7 @@ def deviations(coordinates: Sequence[Coordinate], here: tuple[Any, Any], there: 
 
 def place(mechanism: Mechanism, model: Any, start: Start) -> Placement:
     """A placement of its own at a start."""
-    from dalembert.model.compile import new_work
-
     placement = Placement(mechanism, model, new_work(model))
     placement.work.joints["target"] = start.target
     placement.put(start.position, start.orientation, start.coordinate)
     return placement
-
-
-def row_names(placement: Placement) -> list[str]:
-    """An element's name per row, in the order of ``Numbers.rows``."""
-    joints = [j.name for j, record in zip(placement.mechanism.joints, placement.model.joints) for _ in range(int(record["locks"]))]
-    held = placement.model.couplings["law"] == 0
-    return joints + [name for name, holds in zip(coupling_names(placement.mechanism), held) if holds]

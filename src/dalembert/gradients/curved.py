@@ -22,9 +22,9 @@ from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row, write_direction
 from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_at_knot
-from dalembert.model.records import BALL, CONSTRAINT, FUNCTION, GEAR, PATH
+from dalembert.model.records import BALL, CONSTRAINT, FUNCTION, GEAR, PATH, Model
 
-#: part of a body's radius of gyration (or rad) by which it is moved to difference what has no derivative of its own
+#: part of a body's reach (or rad) by which it is moved to difference what has no derivative of its own
 DIFFERENCE = 1e-3
 #: fourth-order central differences: displacements in steps, weights
 STENCIL = ((-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0))
@@ -253,9 +253,18 @@ def _differenced_rows(placement: Placement, index: int, first: int, ends: int) -
     return difference_poses(placement, model.ends[first : first + ends], gradient)
 
 
+def reaches(model: Model) -> np.ndarray:
+    """(n,) how far each body reaches, m: its radius of gyration, or the way from its centre of mass to a joint."""
+    lengths = model.bodies["length"].copy()
+    for end in ("parent", "child"):
+        np.maximum.at(lengths, model.joints[end], np.linalg.norm(model.joints[f"point_{end}"], axis=1))
+    np.maximum.at(lengths, model.points["body"], np.linalg.norm(model.points["point"], axis=1))
+    return lengths[:-1]
+
+
 def difference_poses(placement: Placement, bodies: np.ndarray, function: Callable[[], np.ndarray]) -> np.ndarray:
     """(values, 6 e) differences of what a function reads off the work's poses, by the motions of some bodies."""
-    records, lengths = placement.work.bodies, placement.model.bodies["length"]
+    records, lengths = placement.work.bodies, reaches(placement.model)
     columns = []
     for body in bodies:
         x, q = records["x"][body].copy(), records["q"][body].copy()

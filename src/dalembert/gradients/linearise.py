@@ -17,7 +17,7 @@ import numpy as np
 from dalembert.errors import LinearisationError, ModelError
 from dalembert.formulations.engine import Engine, Inputs, Start
 from dalembert.gradients.chart import Chart, Coordinate, check_regular, deviations, move_bodies, place
-from dalembert.gradients.curved import STENCIL, Curved, numbers_at
+from dalembert.gradients.curved import STENCIL, Curved, numbers_at, reaches
 from dalembert.gradients.local import Local, cross_matrix, local_at
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dalembert.simulation.controls import InputTables
     from dalembert.simulation.simulation import Simulation
 
-#: displacement of third derivatives of rows, rad or part of a radius of gyration
+#: displacement of third derivatives of rows, rad or part of a body's reach
 STEP = 1e-3
 #: m, by which things may be apart and still touch
 TOUCHING = 1e-6
@@ -201,7 +201,7 @@ def linearise(situation: Situation, inputs: Iterable[str] | None, coordinates: I
     friction = smooth_friction(situation, placement)
     with watched(situation.mechanism):
         motion = motion_at(placement, situation.start.velocity.ravel(), situation.inputs, coordinates, friction)
-        check_regular(placement, motion.chart.space, motion.chart.names)
+        check_regular(placement, motion.chart.space)
         return _project(situation, placement, motion, places)
 
 
@@ -269,7 +269,7 @@ def _third_derivatives(placement: Placement, N: np.ndarray, u: np.ndarray, famil
     from dalembert.gradients.chart import curved_coordinates
 
     found = [np.zeros((curved.count, 2 * N.shape[1])) for curved in families]
-    lengths = np.where(np.arange(len(u)) % 6 < 3, np.repeat(placement.model.bodies["length"][:-1], 6), 1.0)
+    lengths = np.where(np.arange(len(u)) % 6 < 3, np.repeat(reaches(placement.model), 6), 1.0)
     kept = placement.keep()
     for column, direction in enumerate(N.T):
         size = STEP / np.abs(direction / lengths).max()

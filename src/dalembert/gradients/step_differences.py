@@ -7,9 +7,8 @@ import numpy as np
 
 from dalembert.formulations.engine import Start
 from dalembert.gradients.chart import Chart, coordinate_rows, deviations
-from dalembert.gradients.curved import STENCIL
+from dalembert.gradients.curved import STENCIL, reaches
 from dalembert.gradients.linearise import InputPlace, Situation
-from dalembert.model.records import CONSTRAINT
 
 #: rad, or m, by which coordinates and (times the step) rates are moved
 DISPLACEMENT = 1e-3
@@ -43,7 +42,7 @@ class _Stepper:
         self.placement = chart.placement
         self.velocity = situation.start.velocity.ravel()
         self.rows, self.rates = chart.G @ self.velocity, chart.J @ self.velocity
-        self.length = float(np.mean(self.placement.model.bodies["length"][:-1]))
+        self.length = float(reaches(self.placement.model).mean())
         self.recording = situation.engine.new_recording(2)
         self.reference = None
         self.reference = self._advance(np.zeros(2 * len(self.rates)), None, 0.0)
