@@ -10,8 +10,8 @@ from dalembert.gradients.chart import Chart, coordinate_rows, deviations
 from dalembert.gradients.curved import STENCIL, reaches
 from dalembert.gradients.linearise import InputPlace, Situation
 
-#: rad, or m, by which coordinates and (times the step) rates are moved
-DISPLACEMENT = 1e-3
+#: rad, or part of the bodies' reach, by which coordinates are moved; the same per second of rates
+DISPLACEMENT, CHANGE = 1e-3, 1e-2
 
 
 def difference_step(situation: Situation, chart: Chart, places: Sequence[InputPlace]) -> tuple[np.ndarray, np.ndarray]:
@@ -20,8 +20,7 @@ def difference_step(situation: Situation, chart: Chart, places: Sequence[InputPl
     count = len(chart.coordinates)
     A, B = np.zeros((2 * count, 2 * count)), np.zeros((2 * count, len(places)))
     lengths = np.array([1.0 if c.turns else stepper.length for c in chart.coordinates])
-    sizes = DISPLACEMENT * np.concatenate([lengths, lengths / situation.dt])
-    sizes[count:] = np.minimum(sizes[count:], np.maximum(lengths, 0.01 * np.abs(stepper.rates)))
+    sizes = np.concatenate([DISPLACEMENT * lengths, CHANGE * np.maximum(lengths, np.abs(stepper.rates))])
     for column, size in enumerate(sizes):
         for steps, weight in STENCIL:
             moved = np.zeros(2 * count)
@@ -52,7 +51,7 @@ class _Stepper:
         if place.kind == "target":
             return DISPLACEMENT
         mass = float(self.placement.model.bodies["mass"][:-1].sum())
-        return DISPLACEMENT * mass * self.length / self.situation.dt * (1.0 if place.kind == "tension" else min(1.0, self.length))
+        return CHANGE * mass * self.length * min(1.0, self.length) / self.situation.dt
 
     def end(self, moved: np.ndarray, place: InputPlace | None = None, amount: float = 0.0) -> np.ndarray:
         """(2 d,) coordinates and rates at the end, less those of the step from the situation itself."""
@@ -66,17 +65,19 @@ class _Stepper:
         count = len(self.rates)
         chart.move(moved[:count])
         velocity = chart.velocity(self.velocity, self.rows, self.rates + moved[count:])
-        work = placement.work
+        work, target = placement.work, situation.start.target.copy()
+        if place is not None and place.kind == "target":
+            target[place.element, place.direction] += amount
         numbers = engine.start(Start(
-            work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy(), velocity.reshape(-1, 6), work.joints["coordinate"].copy(), situation.start.target,
+            work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy(), velocity.reshape(-1, 6), work.joints["coordinate"].copy(), target,
         ))
         tables = situation.tables()
         if place is not None:
-            table = {"joint": tables.joint, "wrench": tables.wrench, "target": tables.target[1:]}.get(place.kind)
-            if table is None:
-                tables.tension[0, place.element] += amount
+            if place.kind == "tension":
+                tables.tension[:, place.element] += amount
             else:
-                table[0, place.element, place.direction] += amount
+                table = {"joint": tables.joint, "wrench": tables.wrench, "target": tables.target}[place.kind]
+                table[:, place.element, place.direction] += amount
         if engine.advance(numbers, self.recording, tables, 0, 1, situation.dt) < 1:
             raise engine.failure(situation.time, situation.dt)
         knot = engine.knot(numbers, tables.window(0, 1), np.full((placement.sizes[1], 6), np.nan))
