@@ -194,7 +194,7 @@ def evaluate_one(model, work, index):
 def body_columns(bodies: np.ndarray) -> np.ndarray:
     """(..., 6 k) columns of bodies (..., k)."""
     bodies = np.asarray(bodies)
-    return (6 * bodies[..., None] + np.arange(6)).reshape(*bodies.shape[:-1], -1)
+    return (6 * bodies[..., None] + np.arange(6)).reshape(*bodies.shape[:-1], 6 * bodies.shape[-1])
 
 
 def numbers_at(placement: Placement) -> Numbers:

@@ -13,10 +13,11 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 
 from dalembert.errors import AssemblyError, EquilibriumError, LinearisationError, ModelError
 from dalembert.formulations.engine import Start
-from dalembert.gradients.chart import Chart, Closer, check_regular, follow_motion
+from dalembert.gradients.chart import Chart
 from dalembert.gradients.curved import reaches
-from dalembert.gradients.linearise import Situation
 from dalembert.gradients.local import local_at
+from dalembert.gradients.situation import Situation
+from dalembert.gradients.space import Closer, check_regular, follow_motion
 from dalembert.model.assembly import mass_blocks
 from dalembert.model.functions import watched
 from dalembert.model.placement import Placement
@@ -179,7 +180,7 @@ def _step(balance: Balance, downhill: bool) -> np.ndarray:
         answer = vectors @ ((vectors.T @ force) / sizes)
     else:
         answer = np.linalg.lstsq(scaled, force, rcond=NEUTRAL)[0]
-    return solve_triangular(L, answer, lower=True, trans="T")
+    return solve_triangular(L, answer, lower=True, trans=1)
 
 
 def _extent(placement: Placement, motion: np.ndarray) -> float:

@@ -7,104 +7,33 @@ independent coordinates c follows by a projection with N, however many rows are 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dalembert.errors import LinearisationError, ModelError
-from dalembert.formulations.engine import Engine, Inputs, Start
-from dalembert.gradients.chart import Chart, Coordinate, check_regular, deviations, move_bodies, place
+from dalembert.formulations.engine import Inputs
+from dalembert.gradients.chart import Chart
+from dalembert.gradients.coordinates import (
+    curved_coordinates,
+    deviations,
+    named_coordinates,
+)
 from dalembert.gradients.curved import STENCIL, Curved, numbers_at, reaches
 from dalembert.gradients.local import Local, cross_matrix, local_at
-from dalembert.mechanism.forces import Path
-from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
+from dalembert.gradients.situation import InputPlace, Situation, input_places, smooth_friction
+from dalembert.gradients.space import check_regular, move_bodies
+from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.model.functions import watched
 from dalembert.model.placement import Placement
-from dalembert.model.records import Model
 
 if TYPE_CHECKING:
-    from dalembert.simulation.controls import InputTables
     from dalembert.simulation.simulation import Simulation
 
 #: displacement of third derivatives of rows, rad or part of a body's reach
 STEP = 1e-3
-#: m, by which things may be apart and still touch
-TOUCHING = 1e-6
-#: m or rad, by which a joint may be off its limit and still stand at it
-AT_LIMIT = 1e-9
-#: m/s or rad/s below which dry friction holds
-HELD = 1e-9
-
-
-@dataclass(frozen=True)
-class Situation:
-    """A simulation at one knot: its mechanism and engine, where it is, and the inputs and targets there.
-
-    ``tables``: inputs of the step that begins there, anew at each call. ``gaps``: what can touch, with its distance (m).
-    """
-
-    mechanism: Mechanism
-    model: Model
-    engine: Engine
-    start: Start
-    inputs: Inputs
-    dt: float
-    time: float
-    tables: Callable[[], InputTables]
-    gaps: Callable[[], list[tuple[str, float]]]
-
-    def placement(self) -> Placement:
-        """A placement of its own."""
-        return place(self.mechanism, self.model, self.start)
-
-
-class InputPlace(NamedTuple):
-    """One input: "joint", "target", "wrench" or "tension", the place of its element in the tables, and its direction."""
-
-    name: str
-    kind: str
-    element: int
-    direction: int
-
-
-def input_places(mechanism: Mechanism, names: Iterable[str] | None) -> tuple[InputPlace, ...]:
-    """Inputs by name; None for all forces of joints and tensions of paths that can be driven."""
-    if isinstance(names, str):
-        raise ModelError(f"inputs must be a list of names, got {names!r}: say [{names!r}]")
-    if names is None:
-        names = [
-            *(j.name for j in mechanism.joints if "force" in j.type.drive),  # type: ignore[operator]
-            *(p.name for p in mechanism.paths if p.drive is not None),
-        ]
-    places: list[InputPlace] = []
-    for name in names:
-        places += _places(mechanism, name)
-    doubles = {p.name for p in places if sum(p.name == other.name for other in places) > 1}
-    if doubles:
-        raise ModelError(f"inputs are named twice: {', '.join(sorted(doubles))}")
-    return tuple(places)
-
-
-def _places(mechanism: Mechanism, name: str) -> list[InputPlace]:
-    element = mechanism[name]
-    if isinstance(element, Body) and element is not mechanism.world:
-        return [InputPlace(f"{name}[{c}]", "wrench", element.index, c) for c in range(6)]
-    if isinstance(element, Path) and element.drive is not None:
-        return [InputPlace(name, "tension", element.index - len(mechanism.paths), 0)]
-    if not isinstance(element, JointElement):
-        raise ModelError(f"{element!r} takes no input; inputs are force-driven joints, servos, bodies and driven paths")
-    kind = element.type
-    if "motion" in kind.drive:  # type: ignore[operator]
-        raise ModelError(
-            f"joint {name!r} follows a target exactly: its motion is given, and is no input of a linear system. Drive it by a force or a servo."
-        )
-    driven = [(i, "joint" if kind.drive[i] == "force" else "target") for i in range(kind.freedom) if kind.drive[i] == "force" or kind.servo[i] is not None]  # type: ignore[index]
-    if not driven:
-        raise ModelError(f"joint {name!r} takes no input; make it with drive='force' or a servo")
-    return [InputPlace(name if kind.freedom == 1 else f"{name}[{i}]", what, element.index, i) for i, what in driven]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +68,8 @@ class Linearisation:
     def eigenvalues(self) -> np.ndarray:
         """(2 d,) of A, 1/s, the slowest first."""
         values = np.linalg.eigvals(self.A)
-        return values[np.argsort(np.abs(values), kind="stable")]
+        sizes = np.abs(values)
+        return values[np.lexsort((values.imag, values.real, np.round(sizes / max(sizes.max(), 1e-300), 9)))]
 
     @cached_property
     def _step(self) -> tuple[np.ndarray, np.ndarray]:
@@ -162,26 +92,24 @@ class Linearisation:
 
     def deviation(self, simulation: Simulation) -> np.ndarray:
         """(2 d,) what a simulation of the same mechanism has for dz now: for a controller that returns -gain @ dz."""
-        return self._chart_deviation(simulation.position, simulation.orientation, simulation)
-
-    def _chart_deviation(self, position: np.ndarray, orientation: np.ndarray, simulation: Simulation) -> np.ndarray:
         chart = self._chart
         joints = {c.element.name for c in chart.coordinates if isinstance(c.element, JointElement)}
         bodies, records = chart.reference[0].copy(), chart.reference[1].copy()
-        bodies["x"][:-1], bodies["q"][:-1] = position, orientation
-        rates = {name: simulation.rates(name) for name in joints}
+        bodies["x"][:-1], bodies["q"][:-1] = simulation.position, simulation.orientation
         for name in joints:
             value = simulation.coordinates(name)
             records["coordinate"][simulation.mechanism[name].index, : len(value)] = value
-        values = deviations(chart.coordinates, (bodies, records), chart.reference)
+        rates = {name: simulation.rates(name) for name in joints}
         velocity = np.concatenate([simulation.velocity, simulation.angular_velocity], axis=1)
         now = [
             velocity[c.element.index, c.index] if isinstance(c.element, Body) else rates[c.element.name][c.index] for c in chart.coordinates
         ]
-        return np.concatenate([values, np.array(now) - self._chart_rates])
+        values = deviations(chart.coordinates, (bodies, records), chart.reference)
+        return np.concatenate([values, np.array(now) - self._rates])
 
     @cached_property
-    def _chart_rates(self) -> np.ndarray:
+    def _rates(self) -> np.ndarray:
+        """(d,) of the coordinates at the state itself."""
         return self._chart.J @ self._situation.start.velocity.ravel()
 
 
@@ -198,6 +126,8 @@ def linearise(situation: Situation, inputs: Iterable[str] | None, coordinates: I
     """The linear part of the motion about a situation."""
     places = input_places(situation.mechanism, inputs)
     placement = situation.placement()
+    if coordinates is not None:
+        coordinates = [c.name for c in named_coordinates(situation.mechanism, coordinates)]
     friction = smooth_friction(situation, placement)
     with watched(situation.mechanism):
         motion = motion_at(placement, situation.start.velocity.ravel(), situation.inputs, coordinates, friction)
@@ -266,8 +196,6 @@ def _project(situation: Situation, placement: Placement, motion: Motion, places:
 
 def _third_derivatives(placement: Placement, N: np.ndarray, u: np.ndarray, families: Sequence[Curved], chart: Chart) -> list[np.ndarray]:
     """(count, 2 d) changes of v^T H v with the pose at constant velocities, by fourth-order differences along N."""
-    from dalembert.gradients.chart import curved_coordinates
-
     found = [np.zeros((curved.count, 2 * N.shape[1])) for curved in families]
     lengths = np.where(np.arange(len(u)) % 6 < 3, np.repeat(reaches(placement.model), 6), 1.0)
     kept = placement.keep()
@@ -309,35 +237,3 @@ def _servo_gain(joint: np.void, i: int, error: float, rate: float) -> float:
     """Change of a servo's force with its target: its stiffness, or nothing beyond its bound."""
     force = joint["servo_stiffness"][i] * error - joint["servo_damping"][i] * rate
     return float(joint["servo_stiffness"][i]) if abs(force) <= joint["servo_bound"][i] else 0.0
-
-
-def smooth_friction(situation: Situation, placement: Placement) -> np.ndarray:
-    """(directions,) forces of dry friction where joints slide; raises LinearisationError where the motion has a kink."""
-    closed = [(name, gap) for name, gap in situation.gaps() if gap < TOUCHING]
-    if closed:
-        raise LinearisationError(
-            f"{closed[0][0]} touch (gap {closed[0][1]:.3g} m): a motion that a contact stops on one side has no linear part. "
-            "Lift it off, or hold it by joints or springs."
-        )
-    forces = []
-    velocity = situation.start.velocity.ravel()
-    for element in situation.mechanism.joints:
-        kind = element.type
-        own = [Coordinate(element.name, element, i) for i in range(kind.freedom)]
-        if not kind.bounded:
-            forces += [0.0] * kind.freedom
-            continue
-        values = placement.work.joints["coordinate"][element.index, : kind.freedom]
-        from dalembert.gradients.chart import coordinate_rows
-
-        rates = coordinate_rows(placement, own) @ velocity
-        for value, rate, (lower, upper), bound in zip(values, rates, kind.limits, kind.friction):  # type: ignore[arg-type]
-            if not lower + AT_LIMIT < value < upper - AT_LIMIT:
-                raise LinearisationError(f"joint {element.name!r} stands at a limit ({value:.6g} of {lower:g} to {upper:g}): its motion has no linear part there")
-            if bound > 0.0 and abs(rate) < HELD:
-                raise LinearisationError(
-                    f"joint {element.name!r} is held by dry friction of {bound:g} N or N m: at rest its motion has no linear part. "
-                    f"Set its friction to zero (set_parameters({{'{element.name}.friction': 0}})), or linearise while it slides."
-                )
-            forces.append(-bound * np.sign(rate) if bound > 0.0 else 0.0)
-    return np.array(forces)

@@ -86,7 +86,7 @@ def local_at(placement: Placement, velocity: np.ndarray, inputs: Inputs) -> Loca
     laws = laws_at(placement, numbers, velocity)
     armature = model.joints["armature"][np.arange(6) < model.joints["free"][:, None]]
     armature = np.where(model.joints["driven"][np.arange(6) < model.joints["free"][:, None]] != 0, 0.0, armature)
-    mass = block_diag(*mass_blocks(model))
+    mass = np.asarray(block_diag(*mass_blocks(model)))
     g = numbers.directions.gradient()
     inertia = mass + (g.T * armature) @ g
     spin, gyroscopic = _gyroscopic(model.bodies["inertia"][:-1].reshape(-1, 3, 3), velocity.reshape(-1, 6)[:, 3:])

@@ -12,10 +12,12 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import AssemblyError, EquilibriumError, ModelError
 from dalembert.forces.loads import potential_energy
 from dalembert.formulations.engine import SHARES, Readings
-from dalembert.gradients.chart import Closer, coordinate_rows, coordinates_of, follow_motion
+from dalembert.gradients.coordinates import coordinate_rows, coordinates_of
 from dalembert.gradients.curved import reaches
 from dalembert.gradients.equilibrium import balance_at
-from dalembert.gradients.linearise import Linearisation, Situation, linearise
+from dalembert.gradients.linearise import Linearisation, linearise
+from dalembert.gradients.situation import Situation
+from dalembert.gradients.space import Closer, follow_motion
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 #: forces in balance, as a part of all forces that act
@@ -59,23 +61,23 @@ class Modes:
     @property
     def damped_frequencies(self) -> np.ndarray:
         """(m,) Hz, at which the modes do swing."""
-        return self.eigenvalues.imag / (2.0 * np.pi)
+        return np.imag(self.eigenvalues) / (2.0 * np.pi)
 
     @property
     def damping_ratios(self) -> np.ndarray:
         """(m,) 0 without damping, 1 where a mode no longer swings; negative for modes that grow."""
         sizes = np.abs(self.eigenvalues)
-        return np.where(sizes > 0.0, -self.eigenvalues.real / np.where(sizes > 0.0, sizes, 1.0), 0.0)
+        return np.where(sizes > 0.0, -np.real(self.eigenvalues) / np.where(sizes > 0.0, sizes, 1.0), 0.0)
 
     @property
     def growing(self) -> np.ndarray:
         """(m,) whether a mode grows: then the equilibrium is unstable."""
-        return self.eigenvalues.real > NOTHING * np.abs(self.eigenvalues).max(initial=0.0)
+        return np.real(self.eigenvalues) > NOTHING * np.abs(self.eigenvalues).max(initial=0.0)
 
     @property
     def swinging(self) -> np.ndarray:
         """(m,) whether a mode swings."""
-        return self.eigenvalues.imag > 0.0
+        return np.imag(self.eigenvalues) > 0.0
 
     @cached_property
     def _all_coordinates(self) -> dict[str, np.ndarray]:
@@ -147,17 +149,17 @@ def _solve(M: np.ndarray, D: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.
     A = np.block([[np.zeros((count, count)), pace * np.eye(count)], [-np.linalg.solve(M, K) / pace, -np.linalg.solve(M, D)]])
     values, vectors = np.linalg.eig(A)
     nothing = NOTHING * np.abs(values).max(initial=0.0)
-    values = np.where(np.abs(values.imag) <= nothing, values.real + 0j, values)
+    values = np.where(np.abs(np.imag(values)) <= nothing, np.real(values) + 0j, values)
     values = np.where(np.abs(values) <= nothing, 0j, values)
-    kept = values.imag >= 0.0
+    kept = np.imag(values) >= 0.0
     shapes = vectors[:count, kept].T
-    sizes = np.sqrt(np.einsum("mi,ij,mj->m", shapes.conj(), M, shapes).real)
+    sizes = np.sqrt(np.real(np.einsum("mi,ij,mj->m", shapes.conj(), M, shapes)))
     shapes = shapes / np.maximum(sizes, 1e-300)[:, None]
     return _sorted(values[kept], _signed(shapes))
 
 
 def _sorted(values: np.ndarray, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.lexsort((values.real, np.abs(values)))
+    order = np.lexsort((np.real(values), np.abs(values)))
     return values[order], shapes[order]
 
 
@@ -170,7 +172,7 @@ def _signed(shapes: np.ndarray) -> np.ndarray:
 def _film(modes: Modes, mode: int, amplitude: float | None, periods: float, frames: int) -> Trajectory:
     situation, mechanism = modes._situation, modes._situation.mechanism
     placement = situation.placement()
-    shape, spin = modes.body_shapes[mode].ravel(), abs(modes.eigenvalues[mode].imag)
+    shape, spin = modes.body_shapes[mode].ravel(), float(np.imag(modes.eigenvalues[mode]))
     rate = spin if spin > 0.0 else 2.0 * np.pi
     amplitude = _visible(situation, shape) if amplitude is None else amplitude
     time = np.arange(round(periods * frames) + 1) / frames * 2.0 * np.pi / rate
@@ -186,7 +188,7 @@ def _film(modes: Modes, mode: int, amplitude: float | None, periods: float, fram
     begun, closer = placement.keep(), Closer(placement)
     for knot, t in enumerate(time):
         placement.restore(begun)
-        follow_motion(placement, amplitude * (shape * np.exp(1j * rate * t)).real)
+        follow_motion(placement, amplitude * np.real(shape * np.exp(1j * rate * t)))
         try:
             closer.close()
         except AssemblyError:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dalembert.formulations.engine import Start
-from dalembert.gradients.chart import Chart, coordinate_rows, deviations
+from dalembert.gradients.chart import Chart
+from dalembert.gradients.coordinates import coordinate_rows, deviations
 from dalembert.gradients.curved import STENCIL, reaches
-from dalembert.gradients.linearise import InputPlace, Situation
+from dalembert.gradients.situation import InputPlace, Situation
 
 #: rad, or part of the bodies' reach, by which coordinates are moved; the same per second of rates
 DISPLACEMENT, CHANGE = 1e-3, 1e-2

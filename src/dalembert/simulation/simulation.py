@@ -27,6 +27,7 @@ from dalembert.simulation.controls import (
     one_knot,
     read_control,
     read_target,
+    target_coordinates,
     target_rates,
 )
 from dalembert.simulation.energy import EnergyWatch
@@ -37,8 +38,9 @@ from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
     from dalembert.gradients.equilibrium import Equilibrium
-    from dalembert.gradients.linearise import Linearisation, Situation
+    from dalembert.gradients.linearise import Linearisation
     from dalembert.gradients.modes import Modes
+    from dalembert.gradients.situation import Situation
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
 
@@ -365,26 +367,24 @@ class Simulation:
 
     def _situation(self, goals: bool = False) -> Situation:
         """What analyses start from; ``goals``: drives are where their targets will be."""
-        from dalembert.gradients.linearise import Situation
+        from dalembert.gradients.situation import Situation
 
         mechanism, engine, state, dt = self._mechanism, self._engine, self._state.copy(), self._formulation.dt
         targets, inputs, held = dict(self._targets), dict(self._inputs), engine.targets(state.numbers)
 
-        def tables() -> InputTables:
-            return InputTables(mechanism, engine, targets, inputs, held, 1, _times(state, dt), True)
+        def tables(followed: Mapping[str, Target] = targets) -> InputTables:
+            return InputTables(mechanism, engine, followed, inputs, held, 1, _times(state, dt), True)
 
-        first, start = tables(), self._here()
-        if first.driven:
-            target = start.target.copy()
-            for name in targets:
-                element = mechanism[name]
-                value = first.target[0 if name in first.functions else 1, element.index]
-                servo = np.array([goals or drive != "motion" for drive in element.type.drive])
-                target[element.index, : element.type.freedom][servo] = value[: element.type.freedom][servo]
-            start = start._replace(target=target)
+        start, now = self._here(), tables({}).recorded(1)
+        start = start._replace(target=start.target.copy())
+        for name, target in targets.items():
+            element = mechanism[name]
+            value = target_coordinates(element, target(self.time) if callable(target) else target, self.time)
+            wanted = np.array([goals or drive != "motion" for drive in element.type.drive])
+            start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, first.recorded(1), dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
