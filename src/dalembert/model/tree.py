@@ -66,8 +66,13 @@ def factors(joint: JointElement) -> list[Factor]:
 
 
 def build_tree(mechanism: Mechanism, model: Model) -> Tree:
-    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world."""
-    chosen = spanning_tree(mechanism)
+    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world.
+
+    Loops are cut where no target is followed and no rotor's inertia is reflected, if possible.
+    """
+    joints = model.joints
+    first = [j.name for j in mechanism.joints if joints["driven"][j.index].any() or np.any(joints["armature"][j.index] > 0.0)]
+    chosen = spanning_tree(mechanism, first)
     builder = _Builder(mechanism, model)
     reached: set[int] = {-1}
     order = tree_order(mechanism, chosen)

@@ -40,7 +40,7 @@ def test_solves_with_the_matrix_that_differences_give(seed):
     rng = np.random.default_rng(seed)
     engine = da.Reduced(dt=0.01).engine(random_tree(9, rng))
     tree, own, c = engine.tree.nodes, engine.own, 0.05
-    stage = Stage(engine.model, tree, engine.work, own, c)
+    stage = Stage(engine.model, tree, engine.work, own, engine.ties, c)
     places = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"]))]
     nodes = own.nodes
     nodes["aq"], nodes["av"] = rng.normal(size=nodes["aq"].shape), rng.normal(size=nodes["av"].shape)
