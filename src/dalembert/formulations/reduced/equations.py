@@ -118,12 +118,17 @@ def gather_loads(stage):
 
 @kernel
 def stage_rates(stage):
-    """Rates and accelerations of the iterate, by the stage rule."""
-    nodes, c = stage.own.nodes, stage.c
+    """Coordinates and accelerations of the iterate, by the stage rule. Its rates are what is iterated on, but for driven nodes: rates from
+    differences of large coordinates would carry their rounding, divided by the step.
+    """
+    tree, nodes, c = stage.tree, stage.own.nodes, stage.c
     for i in range(nodes.shape[0]):
         at = nodes[i]
         for j in range(3):
-            at.v[j] = (at.x[j] - at.aq[j]) / c
+            if tree[i].driven:
+                at.v[j] = (at.x[j] - at.aq[j]) / c
+            else:
+                at.x[j] = at.aq[j] + c * at.v[j]
             at.a[j] = (at.v[j] - at.av[j]) / c
 
 

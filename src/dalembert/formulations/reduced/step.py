@@ -85,7 +85,7 @@ def move(stage, step):
         rows[i].mu -= step * rows[i].dmu
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
-            nodes[i].x[j] -= step * nodes[i].dq[j]
+            nodes[i].v[j] -= step * nodes[i].dq[j] / stage.c
 
 
 @kernel
@@ -190,8 +190,7 @@ def guess(stage, state, extrapolate):
     for i in range(stage.tree.shape[0]):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
-            rate = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
-            at.x[j] = at.aq[j] + stage.c * rate
+            at.v[j] = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
 
 
 @kernel
