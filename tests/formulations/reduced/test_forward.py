@@ -30,7 +30,7 @@ def asked(engine, nodes, acceleration):
     for name in ("x", "v", "turn"):
         own[name] = nodes[name]
     own["a"] = acceleration
-    assert inverse_dynamics(Stage(engine.model, engine.tree.nodes, engine.work, engine.own, 1.0))
+    assert inverse_dynamics(Stage(engine.model, engine.tree.nodes, engine.work, engine.own, engine.ties, 1.0))
     return own["g"].copy(), own["tau"].copy()
 
 
