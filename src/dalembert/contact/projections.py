@@ -19,6 +19,8 @@ from dalembert.errors import ModelError
 
 #: eigenvalues below this part of the largest one count as this: of all impulses that do the same, the smallest
 FLOOR = 1e-13
+#: parts of c below this, where A has none, come from rounding
+NOISE = 1e-11
 #: a sliding speed (m/s) below which tangents are not turned along it
 STILL = 1e-9
 
@@ -73,8 +75,10 @@ class ContactSolution:
 def square_root(A: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """F and d with F^T F = A and F^T d = c for a positive semidefinite A, made definite by ``FLOOR``."""
     values, vectors = np.linalg.eigh(0.5 * (A + A.T))
-    root = np.sqrt(np.maximum(values, FLOOR * max(float(values[-1]), np.finfo(float).tiny)))
-    return root[:, None] * vectors.T, (vectors.T @ c) / root
+    least = FLOOR * max(float(values[-1]), np.finfo(float).tiny)
+    root, along = np.sqrt(np.maximum(values, least)), vectors.T @ c
+    along[(values <= 100.0 * least) & (np.abs(along) < NOISE * np.abs(c).max())] = 0.0
+    return root[:, None] * vectors.T, along / root
 
 
 def nonnegative_program(A: np.ndarray, c: np.ndarray) -> np.ndarray:

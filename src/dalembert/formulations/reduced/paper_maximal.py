@@ -4,9 +4,10 @@ Unknowns are the twists phi = (omega, nu) of all bodies, in body frames. A step 
 
     (M - h D - h^2 K) phi+ = M phi + h (f - D phi) + G^T lambda + contacts,     G phi+ = -gamma g   (eq. 1.28, 1.88, 1.97)
 
-with f = ad(phi)^T M phi + forces, K and D its derivatives by pose and twist, symmetrised as the paper does, so that contact
-and friction are quadratic programs (1.11, 1.13); then E+ = E exp(h phi+) (eq. 1.29). Joints drift: they hold at velocity level, and
-Baumgarte's gamma asks back what is open. Joint rows, forces and what touches come from the rooms that every formulation uses.
+with f = ad(phi)^T M phi + forces, K and D its derivatives by pose and twist; then E+ = E exp(h phi+) (eq. 1.29). Contact and
+friction are quadratic programs (1.11, 1.13); where something may touch, K and D are symmetrised for them, as in 1.9.2. Joints
+drift: they hold at velocity level, and Baumgarte's gamma asks back what is open. Joint rows, forces and what touches come from
+the rooms that every formulation uses.
 """
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lu_factor, lu_solve
 from scipy.spatial.transform import Rotation
 
 from dalembert.contact.at_pose import Encounters
@@ -144,31 +145,29 @@ class Stepper:
         """One step (eq. 1.28, 1.88, 1.29)."""
         h, now = self.options.dt, self.twist.ravel()
         forces = self.linearise()
-        if self.options.implicit:
-            D, K = 0.5 * (forces.D + forces.D.T), 0.5 * (forces.K + forces.K.T)
-            A, b = forces.M - h * D - h * h * K, forces.M @ now + h * (forces.f - D @ now)
-        else:
-            A, b = forces.M, forces.M @ now + h * forces.f
-        try:
-            factor = cho_factor(A)
-        except np.linalg.LinAlgError:
-            raise StepFailure(f"{self.mechanism.name!r}: M - h D - h^2 K is not positive definite; use a smaller dt, or implicit=False") from None
+        D, K = (matrix if self.options.implicit else 0.0 * matrix for matrix in (forces.D, forces.K))
+        if self.encounters is not None:
+            D, K = 0.5 * (D + D.T), 0.5 * (K + K.T)
+        A, b = forces.M - h * D - h * h * K, forces.M @ now + h * (forces.f - D @ now)
+        if self.encounters is not None and not np.linalg.eigvalsh(A)[0] > 0.0:
+            raise StepFailure(f"{self.mechanism.name!r}: M - h D - h^2 K is not positive definite; use a smaller dt, or implicit=False")
+        factor = lu_factor(A)
         G, wanted, owners = self.constraints()
-        back = np.linalg.pinv(G @ cho_solve(factor, G.T), rcond=REDUNDANT, hermitian=True) if len(G) else np.zeros((0, 0))
+        back = np.linalg.pinv(G @ lu_solve(factor, G.T), rcond=REDUNDANT) if len(G) else np.zeros((0, 0))
 
         def inverse(columns: np.ndarray) -> np.ndarray:
             """Change of twists with impulses, joints held."""
-            free = cho_solve(factor, columns)
-            return free - cho_solve(factor, G.T @ (back @ (G @ free))) if len(G) else free
+            free = lu_solve(factor, columns)
+            return free - lu_solve(factor, G.T @ (back @ (G @ free))) if len(G) else free
 
-        twist = inverse(b) + cho_solve(factor, G.T @ (back @ wanted))
+        twist = inverse(b) + lu_solve(factor, G.T @ (back @ wanted))
         solution = self.touch(twist, inverse)
         if solution is not None:
             twist = solution.velocity
         self.solutions.append(solution)
         # G^T lambda is what the equation of motion lacks (sign as of rows: a positive force opens the row)
         pushes = 0.0 if solution is None else self._pushes(solution)
-        impulse = back @ (G @ cho_solve(factor, A @ twist - b - pushes))
+        impulse = back @ (G @ lu_solve(factor, A @ twist - b - pushes))
         self.row_force[:] = 0.0
         for (joint, row), size in zip(owners, impulse):
             if joint >= 0:
