@@ -12,6 +12,7 @@ from dalembert.errors import (
     StepFailure,
 )
 from dalembert.formulations.implicit import Implicit
+from dalembert.formulations.reduced import Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
 from dalembert.mechanism import joints
@@ -44,6 +45,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "OverlapError",
+    "Reduced",
     "Rod",
     "Servo",
     "Simulation",

@@ -1,0 +1,93 @@
+"""What steps a mechanism in joint coordinates."""
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.start import start_nodes
+from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
+from dalembert.formulations.reduced.step import StepOptions, record, run_steps
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile import new_work
+from dalembert.model.tree import build_tree
+from dalembert.solvers.outcomes import SINGULAR, SOLVED
+
+
+class ReducedEngine(MaximalEngine):
+    """A mechanism stepped in the coordinates of its spanning trees.
+
+    Forces are read by acceleration-level solves on the graph of bodies and joints, as in ``Implicit``.
+    """
+
+    exact = True
+    state_type, joint_state = ReducedState, JOINT_STATE
+
+    def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        super().__init__(mechanism, options)
+        self.tree = build_tree(mechanism, self.model)
+        if len(self.tree.loops) or len(self.model.couplings):
+            raise ModelError("Reduced: loops come next")
+        self.one_start = options.method in MULTISTEP
+        tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(tableau.c)
+        self.input_node = 1.0 if options.method in MULTISTEP else 0.5
+        self.step_options = StepOptions(options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau)
+        self.own = new_scratch(len(self.tree.nodes))
+        self.work = new_work(self.model)
+        self.work.bodies["node"][:-1] = self.tree.node_of
+
+    # ---- states
+
+    def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
+        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
+
+    def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
+        start_nodes(self.tree, start, state)
+
+    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        recording = self.new_recording(1)
+        self.record(numbers, recording, 0)
+        return recording.position[0], recording.orientation[0]
+
+    # ---- running
+
+    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        outcome, done, size = self.enter(
+            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, recording, first, count, dt,
+        )
+        self.outcome = (int(outcome), float(size))
+        if outcome != SOLVED:
+            self.note_asked(numbers, inputs, int(done), dt)
+        return int(done)
+
+    # ---- failures
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        where = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
+        unmet = self.unmet()
+        if unmet is not None:
+            return StepFailure(f"{where} has no solution: {unmet}")
+        reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
+        return StepFailure(
+            f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
+            f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
+        )
+
+    def worst_coordinate(self) -> str:
+        """Name of the coordinate with the largest residual of the last try."""
+        size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
+        node = self.tree.nodes[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))]
+        if node["joint"] < 0:
+            return f"body {self.mechanism.bodies[int(node['body'])].name!r}" if node["body"] >= 0 else "a free body"
+        return f"joint {self.mechanism.joints[int(node['joint'])].name!r}"
