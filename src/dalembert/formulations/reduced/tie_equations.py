@@ -195,7 +195,7 @@ def tie_size(stage):
     size = 0.0
     for i in range(stage.ties.rows.shape[0]):
         row = stage.ties.rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             size = max(size, abs(row.r) / stage.c)
         else:
             size = max(size, abs(row.r) * row.scale)
@@ -230,9 +230,15 @@ def row_response(stage, row):
 
 
 @inline
+def is_closed(row):
+    """Whether a row's number stays zero, rather than that its force follows a law."""
+    return row.kind == CLOSED or row.kind == KEPT
+
+
+@inline
 def answer(row, number, rate):
     """The left-hand side of a row's equation, without its own force."""
-    if row.kind == CLOSED or row.kind == KEPT:
+    if is_closed(row):
         return number
     return -row.K * number - row.D * rate
 
@@ -270,7 +276,7 @@ def factor_ties(stage):
                 rows[i].scale = abs(number) / stage.c
     for i in range(rows.shape[0]):
         row = rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             S[i, i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c
         else:
             S[i, i] += 1.0
@@ -288,7 +294,7 @@ def tie_direction(stage, pull):
         row = rows[i]
         number, rate = row_response(stage, row)
         vector[i] = row.r - answer(row, number, rate)
-        if pull and (row.kind == CLOSED or row.kind == KEPT):
+        if pull and is_closed(row):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     solve_dense(stage.ties.S, stage.ties.order, vector)
     clear_wrenches(stage)
