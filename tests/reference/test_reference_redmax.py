@@ -12,7 +12,7 @@ import dalembert as da
 REDMAX = problem("redmax_scenes")
 SCENES: dict[int, dict[str, Any]] = {scene["id"]: scene for scene in REDMAX["scenes"]}
 #: scenes whose rotations have one angle each: our coordinates are the file's
-SAME_COORDINATES = [0, 1, 3, 5, 6]
+SAME_COORDINATES = [0, 1, 3, 5, 6, 10, 12]
 
 
 def joints(scene: dict[str, Any]) -> list[str]:
@@ -34,8 +34,6 @@ def energy(run: da.Trajectory) -> float:
 @pytest.mark.parametrize("number", SCENES)
 @pytest.mark.parametrize("formulation", [da.Variational(dt=0.01), da.Implicit(dt=0.01), da.Reduced(dt=0.01)], ids=lambda f: type(f).__name__)
 def test_scenes_start_where_the_file_says(number, formulation):
-    if number in WAITING and isinstance(formulation, da.Reduced):
-        pytest.skip("no loops yet")
     scene = SCENES[number]
     simulation = da.Simulation(da.zoo.redmax_scene(number), formulation)
     np.testing.assert_allclose(simulation.position, scene["com_at_start"], atol=1e-10)
@@ -79,9 +77,7 @@ FORMULATIONS = {
 #: parts of the file's step at which errors are asymptotic
 PARTS = {0: 64, 10: 256}
 #: the undamped spring of scene 10 asks more of methods that damp
-STIFF = {"implicit bdf2": 1024}
-#: what Reduced does not take yet
-WAITING = {10, 12}
+STIFF = {"implicit bdf2": 1024, "reduced bdf2": 1024}
 
 
 def small_step_cases() -> list:
@@ -89,8 +85,6 @@ def small_step_cases() -> list:
     for number in SCENES:
         if number != 11:
             for name in FORMULATIONS:
-                if number in WAITING and name.startswith("reduced"):
-                    continue
                 parts = STIFF.get(name, 256) if number == 10 else PARTS.get(number, 32)
                 cases.append(pytest.param(number, name, parts, marks=[pytest.mark.slow] if parts > 500 else []))
     return cases

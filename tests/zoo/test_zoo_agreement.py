@@ -115,7 +115,7 @@ def taking(case: Case) -> dict[str, tuple[Callable[[float], Formulation], float]
     """The methods that take a mechanism, with the order that they must show."""
     mechanism = case.make()
     loops = loop_count(mechanism) + len(mechanism.couplings) > 0
-    return {name: (method.make, method.on_loops if loops else method.on_trees) for name, method in METHODS.items() if not (loops and name.startswith("reduced"))}
+    return {name: (method.make, method.on_loops if loops else method.on_trees) for name, method in METHODS.items()}
 
 
 def check(errors: np.ndarray, order: float, scale: np.ndarray | float = 1.0) -> None:
