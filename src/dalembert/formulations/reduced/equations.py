@@ -18,7 +18,7 @@ from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_d
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.state import Scratch
-from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
@@ -280,4 +280,4 @@ def rounding_floor(stage):
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
-    return 1e-14 * tree.shape[0] * size / stage.c
+    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))
