@@ -19,12 +19,12 @@ class Bench:
     def __init__(self, mechanism: da.Mechanism, rng: np.random.Generator) -> None:
         self.engine = da.Reduced(dt=0.01).engine(mechanism)
         self.nodes, self.own = self.engine.tree.nodes, self.engine.own
-        self.stage = Stage(self.engine.model, self.nodes, self.engine.work, self.own, C)
+        self.stage = Stage(self.engine.model, self.nodes, self.engine.work, self.own, self.engine.ties, C)
         at, shape = self.own.nodes, (len(self.nodes), 3)
         places = [(i, j) for i, node in enumerate(self.nodes) for j in range(int(node["count"]))]
         self.index = tuple(np.array(places).T) if places else (np.zeros(0, int), np.zeros(0, int))
         at["x"], rates = rng.normal(size=shape), rng.normal(size=shape)
-        at["aq"], at["av"] = at["x"] - C * rates, rates - C * 10.0 * rng.normal(size=shape)
+        at["v"], at["aq"], at["av"] = rates, at["x"] - C * rates, rates - C * 10.0 * rng.normal(size=shape)
         start = rng.normal(size=(len(self.nodes), 4))
         start[self.nodes["kind"] != POINT] = [1.0, 0.0, 0.0, 0.0]
         at["turn"] = start / np.linalg.norm(start, axis=1, keepdims=True)
