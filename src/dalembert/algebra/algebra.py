@@ -1,0 +1,6 @@
+"""The joint-space algebra of a mechanism."""
+from dalembert.algebra.dynamics import Dynamics
+
+
+class Algebra(Dynamics):
+    """x"""
