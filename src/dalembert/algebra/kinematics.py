@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.algebra.configurations import Configurations
 from dalembert.algebra.motion import body_jacobians, body_poses, gather_wrenches, point_jacobian
 from dalembert.errors import ModelError
-from dalembert.mechanism.mechanism import Body, vector
+from dalembert.mechanism.mechanism import Body, Mechanism, vector
 
 #: what a Jacobian's rows are: velocity of the point and angular velocity, in world axes; both in body axes; the twist at the
 #: world's origin
@@ -29,7 +29,22 @@ class Poses(NamedTuple):
 
 
 class Kinematics(Configurations):
-    """Where bodies are and how they move. Every derivative by ``q`` is one along the tangent, as rates are."""
+    """Where bodies are and how they move. Every derivative by ``q`` is one along the tangent, as rates are.
+
+    Centre of mass, momentum and potential energy are those of the bodies that can move: what is fixed to the world is left out.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        super().__init__(mechanism)
+        moves = np.zeros(len(self._tree), dtype=bool)
+        for i, node in enumerate(self._tree):
+            moves[i] = node["count"] > 0 or (node["parent"] >= 0 and moves[node["parent"]])
+        self._mass = np.where(moves[self._forest.node_of], self._model.bodies["mass"][:-1], 0.0)
+
+    @property
+    def mass(self) -> float:
+        """Of all bodies that can move, kg."""
+        return float(self._mass.sum())
 
     def forward_kinematics(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> Poses:
         """Poses, velocities and accelerations of all bodies."""
@@ -121,15 +136,20 @@ class Kinematics(Configurations):
 
     # ---- the whole mechanism
 
+    @property
+    def _total(self) -> float:
+        """The mass that averages are over."""
+        if not self.mass > 0.0:
+            raise ModelError(f"no body of {self.mechanism.name!r} can move: it has no centre of mass to speak of")
+        return self.mass
+
     def center_of_mass(self, q: ArrayLike) -> np.ndarray:
         """(3,) m, world."""
-        mass = self._model.bodies["mass"][:-1]
-        return mass @ self.forward_kinematics(q).position / mass.sum()
+        return self._mass @ self.forward_kinematics(q).position / self._total
 
     def center_of_mass_jacobian(self, q: ArrayLike) -> np.ndarray:
         """(3, n)."""
-        mass = self._model.bodies["mass"][:-1]
-        return np.einsum("b,bcn->cn", mass, self.body_jacobians(q)[:, :3]) / mass.sum()
+        return np.einsum("b,bcn->cn", self._mass, self.body_jacobians(q)[:, :3]) / self._total
 
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(6,): linear momentum, then angular momentum about the centre of mass, world axes. Rotors have none."""
@@ -154,13 +174,13 @@ class Kinematics(Configurations):
         self._put(q, v)
         J, J_rate = self._jacobians()
         poses, bodies = self._poses(), self._model.bodies[:-1]
-        mass = bodies["mass"]
+        mass = self._mass
         R = Rotation.from_quat(poses.orientation, scalar_first=True).as_matrix()
         inertia = R @ bodies["inertia"].reshape(-1, 3, 3) @ R.transpose(0, 2, 1)
         spin = _skew(poses.velocity[:, 3:])
         inertia_rate = spin @ inertia - inertia @ spin
-        arm = _skew(poses.position - mass @ poses.position / mass.sum())
-        arm_rate = _skew(poses.velocity[:, :3] - mass @ poses.velocity[:, :3] / mass.sum())
+        arm = _skew(poses.position - mass @ poses.position / self._total)
+        arm_rate = _skew(poses.velocity[:, :3] - mass @ poses.velocity[:, :3] / self._total)
         linear, linear_rate = mass[:, None, None] * J[:, :3], mass[:, None, None] * J_rate[:, :3]
         angular = inertia @ J[:, 3:] + arm @ linear
         angular_rate = inertia_rate @ J[:, 3:] + inertia @ J_rate[:, 3:] + arm_rate @ linear + arm @ linear_rate
@@ -170,8 +190,7 @@ class Kinematics(Configurations):
 
     def potential_energy(self, q: ArrayLike) -> float:
         """Energy of gravity, J, zero at the world's origin. Its derivative is ``gravity_forces``."""
-        mass = self._model.bodies["mass"][:-1]
-        return -float(mass @ self.forward_kinematics(q).position @ self._model.gravity)
+        return -float(self._mass @ self.forward_kinematics(q).position @ self._model.gravity)
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> float:
         """Energy of motion, rotors included, J."""
