@@ -127,7 +127,7 @@ def pendulum_with_friction(time: float, friction: float, radius: float) -> np.nd
             along, across = mass * (G * np.cos(angle) + half * rate**2), mass * (G * np.sin(angle) + half * a)
             return inertia * a + mass * G * half * np.sin(angle) + np.sign(rate) * friction * radius * np.hypot(along, across)
 
-        return brentq(missing, -200.0, 200.0, xtol=1e-14)
+        return float(brentq(missing, -200.0, 200.0, xtol=1e-14))  # type: ignore[arg-type]
 
     found = solve_ivp(lambda _, y: (y[1], acceleration(*y)), (0.0, time), (0.8, -0.5), rtol=1e-11, atol=1e-12)
     return found.y[:, -1]
