@@ -106,29 +106,37 @@ def guess_bounds(limits):
 
 @kernel
 def bear(model, work, limits, attempt):
-    """Compare the friction of all bearings with that of the loads in the step just solved, and set their bounds anew.
+    """Compare the friction of all bearings with that of what the joints' rows carry in the step just solved, and set their bounds anew.
 
     Returns how many were not right. ``attempt``: how often the step was solved before.
     """
     wrong = 0
+    i = 0
+    while i < limits.shape[0]:
+        if limits[i].bears != 0:
+            joint = model.joints[limits[i].joint]
+            F, M = reaction(work, joint, work.joints[limits[i].joint])
+            wrong += bear_load(work, joint, limits, i, F, M, attempt)
+        i += max(limits[i].share, 1)
+    return wrong
+
+
+@inline
+def bear_load(work, joint, limits, first, F, M, attempt):
+    """Set the bounds of a bearing, whose records begin with ``first``, by the impulse F and its moment M that its surfaces carry.
+
+    Both act on the child at its joint point, in its frame. Returns 1 when the bounds were not right.
+    """
+    limit = limits[first]
+    beyond = first + limit.share
     agree = AGREE
     for _ in range(PATIENT, attempt):
         agree *= 10.0
-    i = 0
-    while i < limits.shape[0]:
-        limit = limits[i]
-        share = max(limit.share, 1)
-        if limit.bears != 0:
-            joint = model.joints[limit.joint]
-            F, M = reaction(work, joint, work.joints[limit.joint])
-            b = limit.bearing
-            slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
-            for k in range(i, i + share):
-                limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
-            if set_bounds(limits, i, i + share, agree) > agree:
-                wrong += 1
-        i += share
-    return wrong
+    b = limit.bearing
+    slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
+    for k in range(first, beyond):
+        limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
+    return 1 if set_bounds(limits, first, beyond, agree) > agree else 0
 
 
 @inline
