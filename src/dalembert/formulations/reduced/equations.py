@@ -9,7 +9,7 @@ with W the loads on the body, in its frame. Gravity is one of them.
 """
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import SPLINE
+from dalembert.model.tree import LINE, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -256,13 +256,19 @@ def size_of(stage):
 
 @kernel
 def rounding_floor(stage):
-    """The residual that rounding alone can cause, in m/s."""
+    """The residual that rounding alone can cause, in m/s; any, where the last direction is no more than the rounding of coordinates."""
     tree, nodes, size = stage.tree, stage.own.nodes, 0.0
+    moved, largest = 0.0, 0.0
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
+            length = 1.0 if node.kind == LINE else node.length
+            moved = max(moved, abs(at.dq[j]) * length)
+            largest = max(largest, (abs(at.x[j]) + abs(at.aq[j])) * length)
             total = abs(at.tau[j])
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
+    if moved <= 2e-15 * largest:
+        return inf
     return 1e-14 * tree.shape[0] * size / stage.c
