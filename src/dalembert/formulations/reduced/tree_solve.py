@@ -173,15 +173,7 @@ def factor(stage):
                 return False
             for j in range(count):
                 at.scale[j] = abs(at.D[j, j]) * reach(node, at, j)
-            # B becomes B D^-1
-            for row in range(6):
-                b0, b1, b2 = at.B[0, row], at.B[1, row], at.B[2, row]
-                for j in range(count):
-                    at.B[j, row] = b0 * at.D[0, j]
-                    if count > 1:
-                        at.B[j, row] += b1 * at.D[1, j]
-                    if count > 2:
-                        at.B[j, row] += b2 * at.D[2, j]
+            divide(at, count)
         if node.parent < 0:
             continue
         for j in range(count):
@@ -198,6 +190,19 @@ def factor(stage):
         for block in range(3):
             add_from_child(above.L[block], R, p, P[block])
     return True
+
+
+@inline
+def divide(at, count):
+    """B becomes B D^-1."""
+    for row in range(6):
+        b0, b1, b2 = at.B[0, row], at.B[1, row], at.B[2, row]
+        for j in range(count):
+            at.B[j, row] = b0 * at.D[0, j]
+            if count > 1:
+                at.B[j, row] += b1 * at.D[1, j]
+            if count > 2:
+                at.B[j, row] += b2 * at.D[2, j]
 
 
 @inline
