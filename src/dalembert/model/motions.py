@@ -19,23 +19,47 @@ ZERO6 = (ZERO3, ZERO3)
 
 
 @inline
+def slid(node, q):
+    """Rotation and translation of a slide's frame in the parent's, at its coordinate."""
+    R0 = load9(node.R0)
+    return R0, add3(load3(node.p0), mat_vec(R0, scale3(q, load3(node.screw[3:]))))
+
+
+@inline
+def turned_about_axis(node, q):
+    """The same of a turn about an axis, with its lead."""
+    R0, w, r = load9(node.R0), load3(node.screw), load3(node.centre)
+    M = about_axis(w, q)
+    shift = add3(sub3(r, mat_vec(M, r)), scale3(node.lead * q, w))
+    return mat_mul(R0, M), add3(load3(node.p0), mat_vec(R0, shift))
+
+
+@inline
+def turned_about_point(node, M):
+    """The same of a free rotation ``M``."""
+    R0, r = load9(node.R0), load3(node.centre)
+    return mat_mul(R0, M), add3(load3(node.p0), mat_vec(R0, sub3(r, mat_vec(M, r))))
+
+
+@inline
 def placement(node, at, spline):
     """Rotation and translation of the node's frame in the parent's."""
-    R0, p0 = load9(node.R0), load3(node.p0)
     if node.kind == LINE:
-        return R0, add3(p0, mat_vec(R0, scale3(at.x[0], load3(node.screw[3:]))))
+        return slid(node, at.x[0])
     if node.kind == AXIS:
-        w, r = load3(node.screw), load3(node.centre)
-        M = about_axis(w, at.x[0])
-        shift = add3(sub3(r, mat_vec(M, r)), scale3(node.lead * at.x[0], w))
-        return mat_mul(R0, M), add3(p0, mat_vec(R0, shift))
+        return turned_about_axis(node, at.x[0])
     if node.kind == POINT:
-        r = load3(node.centre)
-        M = rotation(node, int(at.chart), at.turn, at.x)
-        return mat_mul(R0, M), add3(p0, mat_vec(R0, sub3(r, mat_vec(M, r))))
+        return turned_about_point(node, rotation(node, int(at.chart), at.turn, at.x))
     if node.kind == SPLINE:
-        return mat_mul(R0, load9(spline.R)), add3(p0, mat_vec(R0, load3(spline.p)))
-    return R0, p0
+        return along_spline(node, spline)
+    return load9(node.R0), load3(node.p0)
+
+
+@inline
+def along_spline(node, spline):
+    """The same of a spline that was evaluated."""
+    R0 = load9(node.R0)
+    return mat_mul(R0, load9(spline.R)), add3(load3(node.p0), mat_vec(R0, load3(spline.p)))
 
 
 @inline

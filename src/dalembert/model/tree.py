@@ -29,13 +29,13 @@ RIGID, LINE, AXIS, POINT, SPLINE = range(5)
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and
     # ``direction``: whose law acts along it; ``driven``: it follows a target;
-    # ``backwards``: the joint is read from child to parent. Of a spline: where its numbers begin, how many factors its pieces have, and
+    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it. Of a spline: where its numbers begin, how many factors its pieces have, and
     # how many pieces there are along each coordinate; its record in the scratch
-    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, table=0, factors=0, closed=0, spline=0, cells=2)
+    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0, table=0, factors=0, closed=0, spline=0, cells=2)
     # the fixed placement in the parent node's frame; the screw (angular, linear) in the node's own frame; the point that it
     # turns about, or a point of the axis, with the lead (m/rad); mass (kg) and inertia (kg m^2) about the frame's origin, the
-    # centre of mass; the body's radius of gyration (m); of a free rotation, the axes of its joint's frame and the rest orientation of its springs
-    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, length=0, frame=9, rest=9)
+    # centre of mass; the inertia reflected along the coordinate; the body's radius of gyration (m); of a free rotation, the axes of its joint's frame and the rest orientation of its springs
+    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, rotor=0, length=0, frame=9, rest=9)
 )
 
 
@@ -54,8 +54,13 @@ class Tree(NamedTuple):
 
 
 def build_tree(mechanism: Mechanism, model: Model) -> Tree:
-    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world."""
-    chosen = spanning_tree(mechanism)
+    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world.
+
+    Loops are cut where no target is followed and no rotor's inertia is reflected, if possible.
+    """
+    joints = model.joints
+    first = [j.name for j in mechanism.joints if joints["driven"][j.index].any() or np.any(joints["armature"][j.index] > 0.0)]
+    chosen = spanning_tree(mechanism, first)
     builder = _Builder(mechanism, model)
     reached: set[int] = {-1}
     order = tree_order(mechanism, chosen)
@@ -130,7 +135,10 @@ class _Builder:
         node["count"], node["direction"] = factor.count, direction
         node["frame"], node["centre"] = G[:3, :3].ravel(), G[:3, 3]
         if joint >= 0 and direction >= 0:
-            node["driven"] = self.model.joints["driven"][joint, direction]
+            laws, own = self.model.joints[joint], slice(direction, direction + factor.count)
+            node["driven"] = laws["driven"][direction]
+            node["acts"] = any(np.any(laws[name][own] != 0) for name in ("stiffness", "damping", "follows"))
+            node["rotor"] = laws["armature"][direction]
         if factor.kind == BALL:
             node["kind"] = POINT
             rest = self.model.joints["rest"][joint, direction : direction + 3].copy() if joint >= 0 else np.zeros(3)

@@ -1,8 +1,11 @@
 """The Newton matrix of a stage in linear time, against differences of the residual: every tree joint, also read backwards."""
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.formulations.reduced.engine import ReducedEngine
 from dalembert.formulations.reduced.equations import Stage, residual
 from dalembert.formulations.reduced.step import factorise
 from dalembert.formulations.reduced.tree_solve import solve, solve_transposed
@@ -27,9 +30,11 @@ def surface(**laws) -> da.SplineSurface:
     return da.SplineSurface(grid, **laws)
 
 
-JOINTS = (
+SPLINES = (
     lambda: curve(stiffness=3.0, damping=0.3, armature=0.1), lambda: surface(stiffness=[2, 3], damping=0.2),
     lambda: da.CompositeJoint(curve(), da.Spherical(stiffness=[1, 2, 3], damping=0.2), position=(0.1, 0.2, 0.3), orientation=(1, 0.2, 0.3, 0.1)),
+)
+JOINTS = (
     lambda: da.CompositeJoint(da.Spherical(stiffness=2.0, damping=0.3), da.Cylindrical(axis=(1, 1, 0), stiffness=3.0), position=(0.3, 0, 0.1)),
     lambda: da.Revolute(axis=[1, 2, 3], stiffness=3.0, damping=0.4, rest=0.3, armature=0.2),
     lambda: da.Spherical(stiffness=[1, 2, 3], damping=[0.3, 0.2, 0.1]),
@@ -38,7 +43,7 @@ JOINTS = (
 )
 
 
-def random_tree(bodies: int, rng: np.random.Generator) -> da.Mechanism:
+def random_tree(bodies: int, rng: np.random.Generator, joints: Sequence = SPLINES + JOINTS) -> da.Mechanism:
     """Bodies hung on one another at random by joints of all kinds, half of them read from child to parent."""
     mechanism = da.Mechanism("tree")
     for i in range(bodies):
@@ -48,7 +53,7 @@ def random_tree(bodies: int, rng: np.random.Generator) -> da.Mechanism:
             f"body {i}", mass=float(rng.uniform(0.5, 2.0)), inertia=0.2 * (np.trace(square) * np.eye(3) - square),
             position=rng.normal(size=3), orientation=orientation / np.linalg.norm(orientation),
         )
-        kind = JOINTS[int(rng.integers(len(JOINTS)))]
+        kind = joints[int(rng.integers(len(joints)))]
         if kind is None:
             continue
         other = mechanism.bodies[int(rng.integers(i))] if i and rng.random() < 0.85 else mechanism.world
@@ -60,9 +65,9 @@ def random_tree(bodies: int, rng: np.random.Generator) -> da.Mechanism:
 @pytest.mark.parametrize("seed", range(12))
 def test_solves_with_the_matrix_that_differences_give(seed):
     rng = np.random.default_rng(seed)
-    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng))
+    engine = ReducedEngine(random_tree(9, rng), da.Reduced(dt=0.01))
     tree, own, c = engine.tree.nodes, engine.own, 0.05
-    stage = Stage(engine.model, tree, engine.work, own, c)
+    stage = Stage(engine.model, tree, engine.work, own, engine.ties, c)
     places = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"]))]
     nodes = own.nodes
     nodes["aq"], nodes["av"] = rng.normal(size=nodes["aq"].shape), rng.normal(size=nodes["av"].shape)
@@ -77,7 +82,7 @@ def test_solves_with_the_matrix_that_differences_give(seed):
     x = nodes["aq"][index] + c * rng.normal(size=len(places))
 
     def equations(x):
-        nodes["x"][index] = x
+        nodes["v"][index] = (x - nodes["aq"][index]) / c
         residual(stage)
         return nodes["g"][index].copy()
 

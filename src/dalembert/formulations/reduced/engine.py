@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.errors import ModelError, StepFailure
+from dalembert.errors import StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
@@ -12,10 +12,12 @@ from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import SPLINE, build_tree
-from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED
+from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCE
 
 
 class ReducedEngine(MaximalEngine):
@@ -24,19 +26,20 @@ class ReducedEngine(MaximalEngine):
     Forces are read by acceleration-level solves on the graph of bodies and joints, as in ``Implicit``.
     """
 
-    exact = True
+    exact, needs_rows = True, False
     state_type, joint_state = ReducedState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
-        if len(self.tree.loops) or len(self.model.couplings):
-            raise ModelError("Reduced: loops come next")
+        self.ties = build_ties(mechanism, self.model, self.tree)
         self.one_start = options.method in MULTISTEP
         tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
-        self.step_options = StepOptions(options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts)
+        self.step_options = StepOptions(
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts,
+        )
         self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)))
         self.model = self.model._replace(splines=self.tree.splines)
         charts = chart_numbers(mechanism, self.tree, options.rotations)
@@ -65,7 +68,7 @@ class ReducedEngine(MaximalEngine):
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, recording, first, count, dt,
+            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
         if outcome != SOLVED:
@@ -83,7 +86,8 @@ class ReducedEngine(MaximalEngine):
             return StepFailure(f"{where} has no solution: {unmet}")
         if outcome == BEYOND:
             return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
-        reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
+        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
+        reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
@@ -91,6 +95,13 @@ class ReducedEngine(MaximalEngine):
 
     def worst_coordinate(self) -> str:
         """Name of the coordinate with the largest residual of the last try."""
+        ties = self.ties.rows
+        closed = np.where(np.isin(ties["kind"], (CLOSED, KEPT)), np.abs(ties["r"]), 0.0)
+        if closed.max(initial=0.0) > self.options.tolerance * self.whole:
+            row = ties[int(np.argmax(closed))]
+            if row["kind"] == CLOSED:
+                return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
+            return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
         return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"

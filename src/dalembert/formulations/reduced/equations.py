@@ -9,7 +9,7 @@ with W the loads on the body, in its frame. Gravity is one of them.
 """
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +18,14 @@ from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_d
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.state import Scratch
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import LINE, SPLINE
+from dalembert.model.tree import SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -48,6 +50,7 @@ class Stage(NamedTuple):
     tree: np.ndarray
     work: Work
     own: Scratch
+    ties: Ties
     c: float
 
 
@@ -122,12 +125,17 @@ def gather_loads(stage):
 
 @kernel
 def stage_rates(stage):
-    """Rates and accelerations of the iterate, by the stage rule."""
-    nodes, c = stage.own.nodes, stage.c
+    """Coordinates and accelerations of the iterate, by the stage rule. Its rates are what is iterated on, but for driven nodes: rates from
+    differences of large coordinates would carry their rounding, divided by the step.
+    """
+    tree, nodes, c = stage.tree, stage.own.nodes, stage.c
     for i in range(nodes.shape[0]):
         at = nodes[i]
         for j in range(3):
-            at.v[j] = (at.x[j] - at.aq[j]) / c
+            if tree[i].driven:
+                at.v[j] = (at.x[j] - at.aq[j]) / c
+            else:
+                at.x[j] = at.aq[j] + c * at.v[j]
             at.a[j] = (at.v[j] - at.av[j]) / c
 
 
@@ -140,6 +148,8 @@ def inverse_dynamics(stage):
         accelerate_node(tree, stage.own, i)
     place_bodies(tree, nodes, stage.work)
     gather_loads(stage)
+    if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
+        return False
     evaluate_joint_forces(stage)
     for i in range(tree.shape[0]):
         own_force(tree[i], nodes[i])
@@ -251,24 +261,18 @@ def size_of(stage):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
             size = max(size, abs(at.g[j]) * at.scale[j])
-    return size / stage.c
+    return max(size / stage.c, tie_size(stage))
 
 
 @kernel
 def rounding_floor(stage):
-    """The residual that rounding alone can cause, in m/s; any, where the last direction is no more than the rounding of coordinates."""
+    """The residual that rounding alone can cause, in m/s."""
     tree, nodes, size = stage.tree, stage.own.nodes, 0.0
-    moved, largest = 0.0, 0.0
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
-            length = 1.0 if node.kind == LINE else node.length
-            moved = max(moved, abs(at.dq[j]) * length)
-            largest = max(largest, (abs(at.x[j]) + abs(at.aq[j])) * length)
             total = abs(at.tau[j])
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
-    if moved <= 2e-15 * largest:
-        return inf
     return 1e-14 * tree.shape[0] * size / stage.c
