@@ -1,5 +1,6 @@
 """Exact multibody dynamics in Python. One mechanism, its formulations, one answer."""
 from dalembert import zoo
+from dalembert.algebra import Algebra
 from dalembert.errors import (
     AssemblyError,
     ControlError,
@@ -31,6 +32,7 @@ from dalembert.simulation.trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algebra",
     "AssemblyError",
     "Bearing",
     "Box",

@@ -7,7 +7,7 @@ from dalembert.errors import StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
@@ -57,8 +57,8 @@ class ReducedEngine(MaximalEngine):
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""
-        recording = self.new_recording(1)
-        self.record(numbers, recording, 0)
+        recording = new_recording(1, *self.sizes)
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
         return recording.position[0], recording.orientation[0]
 
     # ---- running

@@ -18,7 +18,7 @@ from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_d
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.state import Scratch
-from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
@@ -142,6 +142,12 @@ def stage_rates(stage):
 @kernel
 def inverse_dynamics(stage):
     """``F`` of all nodes and ``g`` = S . F - tau, for their ``x``, ``v``, ``a``. Returns False when a number is not finite."""
+    return evaluate_motion(stage) and balance(stage)
+
+
+@kernel
+def evaluate_motion(stage):
+    """From the roots outwards: poses, twists, accelerations, loads. Returns False as ``inverse_dynamics``."""
     tree, nodes = stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         place_node(stage.model, tree, stage.own, i)
@@ -151,9 +157,15 @@ def inverse_dynamics(stage):
     if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
         return False
     evaluate_joint_forces(stage)
+    return True
+
+
+@kernel
+def balance(stage):
+    """From the leaves back: ``F`` and ``g``. Returns False as ``inverse_dynamics``."""
+    tree, nodes, fine = stage.tree, stage.own.nodes, True
     for i in range(tree.shape[0]):
         own_force(tree[i], nodes[i])
-    fine = True
     for i in range(tree.shape[0] - 1, -1, -1):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
@@ -275,4 +287,4 @@ def rounding_floor(stage):
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
-    return 1e-14 * tree.shape[0] * size / stage.c
+    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))
