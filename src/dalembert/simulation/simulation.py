@@ -301,7 +301,7 @@ class Simulation:
         So that part of a machine can be simulated alone.
         """
         element = self._joint(joint)
-        if element.parent is not self._mechanism.world or len(element.type.directions) != 6:
+        if element.parent is not self._mechanism.world or len(element.type.directions) != 6 or not element.type.has_rows:
             raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
         series = trajectory.body(body or element.child.name)
         values = self._setup.coordinates_at(element, zip(series.position, series.orientation))
