@@ -6,6 +6,8 @@ from dalembert.errors import (
     ControlError,
     DalembertError,
     EnergyWarning,
+    EquilibriumError,
+    LinearisationError,
     MissingExtraError,
     ModelError,
     OverlapError,
@@ -16,12 +18,13 @@ from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
-from dalembert.mechanism import joints
+from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.simulation import Simulation
@@ -43,7 +46,9 @@ __all__ = [
     "DalembertError",
     "Ellipsoid",
     "EnergyWarning",
+    "EquilibriumError",
     "Implicit",
+    "LinearisationError",
     "Mechanism",
     "Mesh",
     "MissingExtraError",
@@ -62,4 +67,4 @@ __all__ = [
     "load",
     "zoo",
 ]
-__all__ += joints.__all__
+__all__ += joints.__all__ + moving_joints.__all__
