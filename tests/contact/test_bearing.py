@@ -12,7 +12,7 @@ from dalembert.formulations.reduced.paper_maximal import PaperMaximal
 from dalembert.mechanism.shapes import Shape
 
 G = 9.81
-FORMULATIONS = [da.Variational(dt=0.005), da.Implicit(dt=0.005), da.Implicit(dt=0.005, method="sdirk2")]
+FORMULATIONS = [da.Variational(dt=0.005), da.Implicit(dt=0.005), da.Implicit(dt=0.005, method="sdirk2"), da.Reduced(dt=0.005)]
 named = pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: f"{type(f).__name__} {getattr(f, 'method', '')}")
 
 
@@ -139,7 +139,7 @@ def pendulum_with_friction(time: float, friction: float, radius: float) -> np.nd
     return found.y[:, -1]
 
 
-@pytest.mark.parametrize(("make", "least"), [(lambda dt: da.Variational(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt, method="bdf1"), 0.85)])
+@pytest.mark.parametrize(("make", "least"), [(lambda dt: da.Variational(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt), 1.85), (lambda dt: da.Reduced(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt, method="bdf1"), 0.85)])
 def test_order_where_the_load_follows_from_the_motion(make, least):
     mechanism = da.Mechanism("pendulum")
     mechanism.body("rod", mass=1.5, inertia=np.diag([1.5 * 0.64 / 12.0] * 2 + [1e-3]), position=(0, 0, -0.4))

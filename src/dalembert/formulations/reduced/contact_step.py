@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.reduced import step
+from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.encounter import solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
 from dalembert.formulations.reduced.state import JOINT_STATE, Scratch
@@ -136,8 +137,8 @@ def clear(parts):
 
 
 @inline
-def bear(parts, scene, again):
-    return 0
+def bear(parts, gamma, scene, again):
+    return bear_in_tree(plain(parts, gamma), scene.limits, again)
 
 
 @inline
