@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from dalembert.contact.bearing import guess_bounds
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
@@ -94,7 +95,7 @@ def prepare(model, work, scene, dt, h, speed):
         limit_at_knot(limit, joint, at, bodies, scene.scratch)
         limit_at_end(limit, joint, at, bodies, scene.scratch)
         limit.cap = h * limit.friction
-        if limit.cap > 0.0:
+        if limit.cap > 0.0 or limit.bears != 0:
             count += 1
         for side in range(2):
             limit.awake[side] = 0
@@ -110,7 +111,7 @@ def prepare(model, work, scene, dt, h, speed):
 def guess_impulses(work, scene, bodies, joints, h):
     """Impulses over a kick ``h`` (s) to start from, by the forces that lasted of the step before.
 
-    ``bodies`` and ``joints``: records with the ``wrench`` of contacts on a body, and of ``friction`` and ``limit`` along
+    ``bodies`` and ``joints``: records with the ``wrench`` of contacts on a body, and of ``friction``, ``limit`` and ``hold`` along
     directions. What the environment exerts on a body is shared alike by all its contacts there; contacts of two bodies
     start from nothing.
     """
@@ -139,6 +140,9 @@ def guess_impulses(work, scene, bodies, joints, h):
         limit.gamma0[0] = max(force, 0.0)
         limit.gamma0[1] = max(-force, 0.0)
         limit.beta0 = h * joints[limit.joint].friction[limit.direction]
+        if limit.bears != 0:
+            limit.full = h * joints[limit.joint].hold[limit.direction]
+    guess_bounds(scene.limits)
 
 
 @kernel

@@ -4,8 +4,19 @@ from __future__ import annotations
 from dalembert.forces.bodies import energy_of_loads, push_on_bodies
 from dalembert.forces.couplings import energy_along_paths
 from dalembert.forces.directions import energy_along_joints, push_along_joints
-from dalembert.kernels import kernel
+from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import dot3, load3
+
+
+@inline
+def load_bodies(model, work):
+    """Write gravity, constant wrenches and inputs of the bodies into their ``load``: force (world) and torque (body axes)."""
+    g = load3(model.gravity)
+    for i in range(model.bodies.shape[0] - 1):
+        body, fixed = work.bodies[i], model.bodies[i]
+        for c in range(3):
+            body.load[c] = fixed.mass * g[c] + fixed.wrench[c] + body.push[c]
+            body.load[3 + c] = fixed.wrench[3 + c] + body.push[3 + c]
 
 
 @kernel
@@ -14,12 +25,7 @@ def evaluate_loads(model, work):
 
     All but what depends on velocities, and paths.
     """
-    g = load3(model.gravity)
-    for i in range(model.bodies.shape[0] - 1):
-        body, fixed = work.bodies[i], model.bodies[i]
-        for c in range(3):
-            body.load[c] = fixed.mass * g[c] + fixed.wrench[c] + body.push[c]
-            body.load[3 + c] = fixed.wrench[3 + c] + body.push[3 + c]
+    load_bodies(model, work)
     push_along_joints(model, work)
     if model.loads.shape[0] > 0:
         push_on_bodies(model, work, work.velocity, 0)

@@ -1,1 +1,1 @@
-"""Derivatives of whole runs: by parameters, starts and inputs, backwards (adjoint) and forwards."""
+"""Derivatives of simulations: gradients of runs, linearisation, equilibria and modes."""

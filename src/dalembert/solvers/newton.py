@@ -1,19 +1,25 @@
 """Newton's method with a line search, on any step problem.
 
-A problem is a NamedTuple with ``work`` (blocks, schedule, vector) and ``compliance``; what it consists of are kernels of it:
+What a problem consists of are kernels of it:
 
     residual(problem)           -> (size in m/s, False when the iterate is of no use)
     restart(problem)            -> puts a safer guess in place of the first one; False when there is none
+    factorise(problem, size)    -> (size, as the new factor measures it; False when the matrix is singular)
+    direction(problem, second)  solves for the direction; ``second``: this is the second iteration
+    move(problem, step)         iterate minus ``step`` times the direction
+    floor(problem)              -> the residual that rounding alone can cause
+
+On a graph (``on_graph``) a problem is a NamedTuple with ``work`` (blocks, schedule, vector) and ``compliance``, and has instead of
+``factorise`` and ``direction``:
+
     jacobian(problem)           writes the blocks
     load_vector(problem, pull)  the residuals into the solver's vector; ``pull`` draws redundant impulses towards zero
     turn(problem)               from the solver's unknowns to directions of the iterate, in place
-    move(problem, step)         iterate minus ``step`` times the direction
-    floor(problem)              -> the residual that rounding alone can cause
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from dalembert.kernels import specialise
 from dalembert.linalg import clear, factor, solve
@@ -25,18 +31,41 @@ REUSE = 0.02
 SHORTEST = 1e-4
 
 
-def build_newton(
-    name: str, file: str, *, residual: Callable, restart: Callable, jacobian: Callable, load_vector: Callable, turn: Callable,
-    move: Callable, floor: Callable,
-) -> Any:
+class Linear(NamedTuple):
+    """How a problem's linear systems are solved: the kernels ``factorise`` and ``direction``."""
+
+    factorise: Any
+    direction: Any
+
+
+def on_graph(name: str, file: str, *, jacobian: Callable, load_vector: Callable, turn: Callable) -> Linear:
+    """Linear systems by the blocks of a graph."""
+
+    def factorise(problem, size):
+        blocks, schedule = problem.work.blocks, problem.work.schedule
+        clear(blocks, schedule)
+        jacobian(problem)
+        return size, factor(blocks, schedule) < 0
+
+    def direction(problem, second):
+        # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
+        load_vector(problem, problem.compliance if second else 0.0)
+        solve(problem.work.blocks, problem.work.schedule, problem.work.vector)
+        turn(problem)
+
+    return Linear(specialise(factorise, f"{name}_factorise", file), specialise(direction, f"{name}_direction", file))
+
+
+def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, restart: Callable, move: Callable, floor: Callable) -> Any:
     """The kernel ``newton(problem, tolerance, max_iterations) -> (outcome, iterations, residual)`` of a kind of problem.
 
     A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
     small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever.
     """
 
+    factorise, direction = linear
+
     def newton(problem, tolerance, max_iterations):
-        blocks, schedule, vector = problem.work.blocks, problem.work.schedule, problem.work.vector
         size, fine = residual(problem)
         if not fine:
             if not restart(problem):
@@ -51,14 +80,10 @@ def build_newton(
                 return NOT_CONVERGED, iterations, size
             iterations += 1
             if not fresh:
-                clear(blocks, schedule)
-                jacobian(problem)
-                if factor(blocks, schedule) >= 0:
+                size, regular = factorise(problem, size)
+                if not regular:
                     return SINGULAR, iterations, size
-            # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
-            load_vector(problem, problem.compliance if iterations == 2 else 0.0)
-            solve(blocks, schedule, vector)
-            turn(problem)
+            direction(problem, iterations == 2)
             step = 1.0
             done = 0.0
             new = size

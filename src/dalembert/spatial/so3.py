@@ -18,7 +18,7 @@ from scipy.special import zeta
 
 from dalembert.kernels import inline
 from dalembert.spatial import quaternion
-from dalembert.spatial.tuples import dot3, transpose
+from dalembert.spatial.tuples import add3, cross3, dot3, scale3, sub3, transpose
 
 # Power series in t of a, b, c, e and of the derivatives of b, c, e by t. They serve for t < 1, where the closed forms cancel.
 _A = tuple((-1) ** k / factorial(2 * k + 1) for k in range(11))
@@ -28,6 +28,8 @@ _E = tuple(2 * float(zeta(2 * k)) / (2 * pi) ** (2 * k) for k in range(1, 14))
 _DB = tuple(k * _B[k] for k in range(1, 11))
 _DC = tuple(k * _C[k] for k in range(1, 11))
 _DE = tuple(k * _E[k] for k in range(1, 13))
+_DDB = tuple(k * _DB[k] for k in range(1, 10))
+_DDC = tuple(k * _DC[k] for k in range(1, 10))
 
 
 @inline
@@ -56,6 +58,17 @@ def _abc_rates(t):
         return _polynomial(_DB, t), _polynomial(_DC, t)
     a, b, c = _abc(t)
     return (0.5 * a - b) / t, (0.5 * (a - cos(sqrt(t))) / t - c) / t
+
+
+@inline
+def _abc_second(t):
+    """The second derivatives of b and c by t."""
+    if t < 1.0:
+        return _polynomial(_DDB, t), _polynomial(_DDC, t)
+    a, _, _ = _abc(t)
+    a_rate = 0.5 * (cos(sqrt(t)) - a) / t
+    b_rate, c_rate = _abc_rates(t)
+    return (0.5 * a_rate - 2.0 * b_rate) / t, (0.5 * (0.5 * a + 3.0 * a_rate) / t - 2.0 * c_rate) / t
 
 
 @inline
@@ -158,6 +171,27 @@ def left_jacobian_derivative(phi, dphi):
 def right_jacobian_derivative(phi, dphi):
     """The derivative of J_r at phi in the direction dphi."""
     return transpose(left_jacobian_derivative(phi, dphi))
+
+
+@inline
+def right_jacobian_second(phi, d, e, u):
+    """The second derivative of J_r(phi) u in the directions d and e: a vector."""
+    t = dot3(phi, phi)
+    _, _, c = _abc(t)
+    b1, c1 = _abc_rates(t)
+    b2, c2 = _abc_second(t)
+    along_d, along_e, across = dot3(phi, d), dot3(phi, e), dot3(d, e)
+    to_d, to_e, both = 2.0 * along_d, 2.0 * along_e, 4.0 * along_d * along_e
+    phi_u, d_u, e_u = cross3(phi, u), cross3(d, u), cross3(e, u)
+    turn = add3(scale3(b2 * both + 2.0 * b1 * across, phi_u), add3(scale3(b1 * to_d, e_u), scale3(b1 * to_e, d_u)))
+    twice = add3(
+        scale3(c2 * both + 2.0 * c1 * across, cross3(phi, phi_u)),
+        add3(
+            scale3(c1 * to_d, add3(cross3(e, phi_u), cross3(phi, e_u))),
+            add3(scale3(c1 * to_e, add3(cross3(d, phi_u), cross3(phi, d_u))), scale3(c, add3(cross3(d, e_u), cross3(e, d_u)))),
+        ),
+    )
+    return sub3(twice, turn)
 
 
 @inline

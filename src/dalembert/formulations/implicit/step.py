@@ -20,14 +20,15 @@ from dalembert.formulations.implicit.tableaus import Tableau
 from dalembert.formulations.maximal.knot import clear_impulses
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
-from dalembert.solvers.newton import build_newton
+from dalembert.solvers.newton import build_newton, on_graph
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
 newton = build_newton(
-    "newton", __file__, residual=residual, restart=restart, jacobian=jacobian, load_vector=load_vector, turn=turn, move=move, floor=rounding_floor,
+    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    residual=residual, restart=restart, move=move, floor=rounding_floor,
 )
 
 

@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 
+from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
 from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
 from dalembert.contact.narrow import find_features
@@ -36,7 +37,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import BLUNT, build_interior_point
+from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
 from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
@@ -89,8 +90,8 @@ nodes = build_nodes(
 )
 #: the equations of an interval with contacts (Variational eq. 29)
 interior_point = build_interior_point(
-    "interior_point", __file__, nodes=nodes, residual=balance, measure=measure, restart=restart, jacobian=jacobian, load_vector=load_vector,
-    turn=turn, move=move, floor=rounding_floor,
+    "interior_point", __file__, nodes=nodes, linear=on_graph("interior_point", __file__, nodes=nodes, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    residual=balance, measure=measure, restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
 
@@ -123,7 +124,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
         softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
         encounter = Encounter(Interval(model, work, dt, h, softness * compliance), scene, dt)
-        for _ in range(ROUNDS):
+        for again in range(ROUNDS):
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
             outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, blunt)
@@ -131,7 +132,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             if outcome != SOLVED:
                 break
             woken = wake(work, scene)
-            if woken + bounce(model, work, scene, dt, options.resting) == 0:
+            if woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again) == 0:
                 break
             count += woken
             outcome = NOT_CONVERGED

@@ -20,7 +20,7 @@ from dalembert.formulations.variational.state import recall
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import put6, set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.newton import build_newton
+from dalembert.solvers.newton import build_newton, on_graph
 from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial import quaternion
@@ -38,7 +38,8 @@ from dalembert.spatial.tuples import (
 
 #: Newton on the equations of an interval (Variational eq. 20, 31 to 33)
 newton = build_newton(
-    "newton", __file__, residual=residual, restart=restart, jacobian=jacobian, load_vector=load_vector, turn=turn, move=move, floor=rounding_floor,
+    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    residual=residual, restart=restart, move=move, floor=rounding_floor,
 )
 
 

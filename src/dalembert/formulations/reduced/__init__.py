@@ -1,0 +1,4 @@
+"""Joint coordinates: the reduced formulation (RedMax)."""
+from dalembert.formulations.reduced.options import Reduced
+
+__all__ = ["Reduced"]

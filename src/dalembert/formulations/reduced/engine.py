@@ -1,0 +1,117 @@
+"""What steps a mechanism in joint coordinates."""
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import StepFailure
+from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.maximal.recording import Recording, new_recording
+from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
+from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
+from dalembert.formulations.reduced.step import StepOptions, record, run_steps
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile import new_work
+from dalembert.model.tree import SPLINE, build_tree
+from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCE
+
+
+class ReducedEngine(MaximalEngine):
+    """A mechanism stepped in the coordinates of its spanning trees.
+
+    Forces are read by acceleration-level solves on the graph of bodies and joints, as in ``Implicit``.
+    """
+
+    exact, needs_rows = True, False
+    state_type, joint_state = ReducedState, JOINT_STATE
+
+    def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        super().__init__(mechanism, options)
+        self.tree = build_tree(mechanism, self.model)
+        self.ties = build_ties(mechanism, self.model, self.tree)
+        self.one_start = options.method in MULTISTEP
+        tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(tableau.c)
+        self.input_node = 1.0 if options.method in MULTISTEP else 0.5
+        self.step_options = StepOptions(
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts,
+        )
+        self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)))
+        self.model = self.model._replace(splines=self.tree.splines)
+        charts = chart_numbers(mechanism, self.tree, options.rotations)
+        self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
+        self.work = new_work(self.model)
+        self.work.bodies["node"][:-1] = self.tree.node_of
+
+    # ---- states
+
+    def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
+        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
+
+    def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
+        self.starter.start(start, state)
+
+    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n, 3) and orientations (n, 4)."""
+        recording = new_recording(1, *self.sizes)
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
+        return recording.position[0], recording.orientation[0]
+
+    # ---- running
+
+    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        outcome, done, size = self.enter(
+            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
+        )
+        self.outcome = (int(outcome), float(size))
+        if outcome != SOLVED:
+            self.note_asked(numbers, inputs, int(done), dt)
+        return int(done)
+
+    # ---- failures
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``run`` stopped at."""
+        outcome, size = self.outcome
+        where = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
+        unmet = self.unmet()
+        if unmet is not None:
+            return StepFailure(f"{where} has no solution: {unmet}")
+        if outcome == BEYOND:
+            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
+        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
+        reason = reasons.get(outcome, "Newton did not converge")
+        return StepFailure(
+            f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
+            f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
+        )
+
+    def worst_coordinate(self) -> str:
+        """Name of the coordinate with the largest residual of the last try."""
+        ties = self.ties.rows
+        closed = np.where(np.isin(ties["kind"], (CLOSED, KEPT)), np.abs(ties["r"]), 0.0)
+        if closed.max(initial=0.0) > self.options.tolerance * self.whole:
+            row = ties[int(np.argmax(closed))]
+            if row["kind"] == CLOSED:
+                return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
+            return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
+        size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
+        index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
+        return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"
+
+    def beyond(self) -> str:
+        """Joints whose coordinates of the last try lie beyond their splines."""
+        found = []
+        for index in np.flatnonzero(self.tree.nodes["kind"] == SPLINE):
+            node, x = self.tree.nodes[index], self.own.nodes["x"][index]
+            ends, x = node["cells"][: node["count"]], x[: node["count"]]
+            if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
+                found.append(f"joint {node_name(self.mechanism, self.tree, index)!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
+        return "; ".join(found)
