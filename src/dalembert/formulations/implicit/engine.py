@@ -1,9 +1,13 @@
 """What steps a mechanism by the BDF and DIRK methods."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from dalembert.errors import StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
@@ -15,8 +19,10 @@ from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.substeps import SMALLEST
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.records import Model
 from dalembert.model.targets import largest_moves
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 
@@ -88,9 +94,15 @@ class ImplicitEngine(MaximalEngine):
         return self.view(numbers)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
-        )
+        arguments = self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+        if self.tape is None:
+            outcome, done, size = self.enter(run_steps, count == 1, *arguments)
+        else:
+            from dalembert.formulations.implicit.tape import tape_steps
+
+            self.tape.reserve(count)
+            outcome, done, size, used = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            self.tape.count += int(used)
         return self._note(numbers, outcome, done, size, inputs, dt)
 
     def _note(self, numbers: np.ndarray, outcome: int, done: int, size: float, inputs: Inputs, dt: float) -> int:
@@ -107,6 +119,37 @@ class ImplicitEngine(MaximalEngine):
         moved = np.einsum("s,nsc->nc", weights, bodies["kx"][:, :count])
         turned = np.einsum("s,nsc->nc", weights, bodies["kq"][:, :count]) * 2.0 * self.model.bodies["length"][:-1, None]
         return float(max(np.max(np.linalg.norm(part, axis=1)) for part in (moved, turned)))
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        from dalembert.formulations.implicit.tape import new_tape
+
+        each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
+        return Tape(partial(new_tape, *self.sizes), steps, each)
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state, omega = 2 vec(q^-1 q')."""
+        from dalembert.formulations.implicit.derivative import relative
+
+        bodies = self.view(numbers).bodies
+        return np.concatenate([bodies["v"], 2.0 * relative(bodies["q"], bodies["w"])[:, 1:]], axis=1)
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.derivative import ImplicitAdjoint
+
+        return ImplicitAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Model], step: float,
+        change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.forward import ImplicitForward
+
+        return ImplicitForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     # ---- failures
 

@@ -67,6 +67,9 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
+    #: runs with contacts cannot be differentiated yet
+    adjoint = None  # type: ignore[assignment]
+
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
         edges = options.cone_edges if options.cone == "linear" else 0

@@ -115,6 +115,10 @@ class MaximalForward:
         """Write the tangent of the state into that of the recording."""
         raise NotImplementedError
 
+    def momentum_beside(self, base: Recording, step: np.ndarray, model: Model) -> np.ndarray:
+        """(N, n, 6) recorded momenta of a run beside this one, knot by knot, of another model."""
+        return base.momentum + step[:, None, None] * self.tangent.momentum
+
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
         """Tangents of the start."""
         raise NotImplementedError
@@ -152,7 +156,8 @@ class MaximalForward:
 
         recording = base._replace(
             orientation=turned(base.orientation, step[:, None, None] * self.orientation),
-            **{name: beside(name) for name in ("position", "momentum", "row_force", "coupling_force", "spin")},
+            momentum=self.momentum_beside(base, step, model),
+            **{name: beside(name) for name in ("position", "row_force", "coupling_force", "spin")},
         )
         # inputs are those of the steps that begin at the knots; at the last one, those of the step before
         at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))

@@ -345,12 +345,14 @@ def pull_left_loads(model, work, bars, half, left):
 
 
 @kernel
-def pull_start_rates(model, work, bars, rates):
-    """Momenta of reflected inertias at a start, weighted with the joints' ``after``: armature times rates (joints, 6)."""
+def pull_start_rates(model, work, bars, rates, bare):
+    """Momenta of reflected inertias at a start, weighted with the joints' ``after``: armature times rates (joints, 6); or rates, ``bare``."""
     for i in range(model.joints.shape[0]):
         joint, bar = model.joints[i], bars.joints[i]
         for k in range(joint.free):
-            if bar.after[k] != 0.0:
+            if bar.after[k] != 0.0 and bare:
+                pull_direction_rate(model, work, bars, i, k, bar.after[k])
+            elif bar.after[k] != 0.0:
                 bar.armature[k] += bar.after[k] * rates[i, k]
                 pull_direction_rate(model, work, bars, i, k, bar.after[k] * joint.armature[k])
 

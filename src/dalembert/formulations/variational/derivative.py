@@ -68,7 +68,7 @@ class VariationalAdjoint(MaximalAdjoint):
         bars["u"], bars["du"] = velocity, 0.0
         bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
         work = self.placed().work
-        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity))
+        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity), False)
         turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
         moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
         return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)

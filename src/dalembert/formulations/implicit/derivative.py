@@ -1,0 +1,128 @@
+"""A backward pass over a run of the BDF and DIRK methods."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.implicit.tape import BODY_STAGES, JOINT_STAGES, ImplicitTape, StageBars, pull_knots, pull_steps
+from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
+from dalembert.formulations.maximal.pull_knot import pull_start_rates
+from dalembert.formulations.maximal.tape import Tape
+
+#: largest residual of the adjoint equations, relative to what they are asked for
+LOOSE = 1e-6
+
+
+class ImplicitAdjoint(MaximalAdjoint):
+    """The state of a body is position, quaternion and their rates: (x, q, v, w), at the last two knots."""
+
+    width = 14
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        bodies, joints, _ = self.engine.sizes
+        self.steps = StageBars(np.zeros(bodies, BODY_STAGES), np.zeros(joints, JOINT_STAGES))
+        self.first: np.ndarray | None = None
+
+    def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
+        """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
+        knots, last = self.new_knots(count), first + count
+        states = knot_states(tape, self.engine.tableau, count)
+        self.first = states[0]
+        cotangents = type(self.cotangents)(*(array[first:last] for array in self.cotangents))
+        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
+            joints = self.engine.sizes[1]
+            pull_knots(
+                self.model, self.engine.reading.work, states, self.given.target[first:last], self.coordinates[first:last], cotangents, self.bars,
+                knots, np.zeros((joints, 6)),
+            )
+        return knots
+
+    def segment(self, tape: Tape, first: int, last: int) -> None:
+        self.tape = tape
+        super().segment(tape, first, last)
+
+    def read(self, first: int, last: int) -> KnotBars:
+        return self.read_on(self.tape, first, last - first)
+
+    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
+        pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
+        numbers, stages = tape.arrays.kind[:count, 0], tape.arrays.kind[:count, 1]
+        begins = np.full(count, -1, dtype=np.int64)
+        begins[numbers == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
+        worst = pull_steps(
+            self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, count, self.bars, self.steps, knots, begins,
+            pushes, rows, tensions,
+        )
+        if not 0.0 <= worst < LOOSE:
+            raise GradientError(
+                f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
+                "does it pass a dead centre or a pose in which it is pulled taut?"
+            )
+        starts = np.flatnonzero(numbers == 0)
+        # targets: of a BDF step at its end, of a DIRK step at its stages
+        self.nodes = (1.0, *engine.tableau.c)
+        targets = np.zeros((len(starts), len(self.nodes), joints, 6))
+        step_of = np.cumsum(numbers == 0) - 1
+        whole = tape.arrays.kind[:count, 2] > 0
+        targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
+        return np.add.reduceat(pushes, starts), np.add.reduceat(rows[:, 0], starts), targets, np.add.reduceat(tensions, starts)
+
+    def start(self) -> StartBars:
+        """Quaternion rates and rates of rotors of the start are those of its velocities."""
+        bars, after = self.bars.bodies[:-1], self.bars.bodies["after"][:-1]
+        assert self.first is not None
+        q, velocity = self.first[:, 3:7], np.zeros((len(bars), 6))
+        half = relative(q, self.first[:, 10:14])
+        velocity[:, :3], velocity[:, 3:] = self.first[:, 7:10], 2.0 * half[:, 1:]
+        # w = q (0, omega / 2) with q turned on by (0, phi / 2)
+        turned = conjugated(q, after[:, 10:14])
+        bars["u"], bars["du"], bars["x"] = velocity, 0.0, after[:, :3]
+        by_turn = np.concatenate([np.zeros((len(q), 1)), half[:, 1:]], axis=1)
+        bars["phi"] = 0.5 * conjugated(q, after[:, 3:7])[:, 1:] + 0.5 * product(turned, by_turn * [1.0, -1.0, -1.0, -1.0])[:, 1:]
+        pull_start_rates(self.model, self.placed().work, self.bars, self.start_rates(velocity), True)
+        moving = np.concatenate([after[:, 7:10], 0.5 * turned[:, 1:]], axis=1) + bars["du"]
+        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)
+
+
+def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Products of quaternions (..., 4)."""
+    a, u, b, v = p[..., :1], p[..., 1:], q[..., :1], q[..., 1:]
+    return np.concatenate([a * b - np.sum(u * v, axis=-1, keepdims=True), a * v + b * u + np.cross(u, v)], axis=-1)
+
+
+def conjugated(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """p* q."""
+    return product(p * [1.0, -1.0, -1.0, -1.0], q)
+
+
+def relative(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """p^-1 q."""
+    return conjugated(p, q) / np.sum(p * p, axis=-1, keepdims=True)
+
+
+def knot_states(tape: Tape, tableau: Any, count: int) -> np.ndarray:
+    """(knots, n, 14) states at the knots that a tape begins and ends steps at, the first ``count`` of them."""
+    arrays: ImplicitTape = tape.arrays
+    bodies, kind = arrays.bodies[: tape.count], arrays.kind[: tape.count]
+    begins = np.flatnonzero(kind[:, 0] == 0)
+    at_knot = [entry for entry, step in zip(begins, tape.steps) if step.start == 0.0]
+    parts = [np.concatenate([bodies[name][at_knot] for name in ("x", "q", "v", "w")], axis=-1)]
+    if count > len(at_knot):
+        stages = int(kind[-1, 1])
+        last = bodies[-1]
+        gamma, dt = arrays.clock[tape.count - 1]
+        if kind[-1, 2] > 0 or tableau.stiffly_accurate:
+            parts.append(np.concatenate([last["xp"] + gamma * last["vs"], last["qp"] + gamma * last["ws"], last["vs"], last["ws"]], axis=-1)[None])
+        else:
+            end = np.concatenate([last[name] for name in ("x", "q", "v", "w")], axis=-1)
+            for number in range(stages):
+                body, share = bodies[tape.count - stages + number], arrays.clock[tape.count - stages + number, 0]
+                slopes = body["vs"], body["ws"], (body["vs"] - body["vp"]) / share, (body["ws"] - body["wp"]) / share
+                end = end + dt * tableau.b[number] * np.concatenate(slopes, axis=-1)
+            parts.append(end[None])
+    return np.ascontiguousarray(np.concatenate(parts)[:count])

@@ -1,0 +1,155 @@
+"""A forward pass over a run of the BDF and DIRK methods."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.implicit.adjoint import open_stage
+from dalembert.formulations.implicit.derivative import product, relative
+from dalembert.formulations.implicit.equations import Stage
+from dalembert.formulations.implicit.tape import evaluate_stage, recall_stage
+from dalembert.formulations.maximal.bars import new_bars
+from dalembert.formulations.maximal.forward import PASSES, MaximalForward, check_finite, turned
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.model.records import Model
+
+
+class ImplicitForward(MaximalForward):
+    """The tangent of a state is (x, q, v, w) per body, additive, and the rates of reflected inertias, at the last two knots."""
+
+    def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
+        start = self.recording
+        self.bars = new_bars(self.model)
+        self.entry = 0
+        q = start.orientation[0]
+        speeds = self._speeds(start.momentum[0])
+        zero = np.zeros((len(q), 1))
+        dq = product(q, np.concatenate([zero, 0.5 * pose[:, 3:]], axis=1))
+        dw = product(dq, np.concatenate([zero, 0.5 * speeds[:, 3:]], axis=1)) + product(q, np.concatenate([zero, 0.5 * velocity[:, 3:]], axis=1))
+        self.state = np.concatenate([pose[:, :3], dq, velocity[:, :3], dw], axis=1)
+
+        def rates(step: float, model: Model) -> np.ndarray:
+            place = start.position[0] + step * pose[:, :3], turned(q, step * pose[:, 3:])
+            return np.where(self.model.joints["armature"] > 0.0, self.rates_at(model, *place, self.coordinates[0], speeds + step * velocity), 0.0)
+
+        size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
+        self.rate = self.difference(rates, size) * np.ones((self.engine.sizes[1], 6))
+        self.older, self.older_rate = np.zeros_like(self.state), np.zeros_like(self.rate)
+        self.values = np.concatenate([start.position[0], q, speeds[:, :3], product(q, np.concatenate([zero, 0.5 * speeds[:, 3:]], axis=1))], axis=1)
+        self.velocity = np.zeros((self.knots, len(q), 6))
+        self.note(0)
+
+    def _speeds(self, momentum: np.ndarray) -> np.ndarray:
+        fixed = self.model.bodies[:-1]
+        spin = np.einsum("...nij,...nj->...ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[..., 3:])
+        return np.concatenate([momentum[..., :3] / fixed["mass"][:, None], spin], axis=-1)
+
+    def note(self, knot: int) -> None:
+        q, w, dq, dw = self.values[:, 3:7], self.values[:, 10:14], self.state[:, 3:7], self.state[:, 10:14]
+        e, a = relative(q, dq), relative(q, w)
+        self.tangent.position[knot], self.orientation[knot] = self.state[:, :3], 2.0 * e[:, 1:]
+        self.velocity[knot, :, :3] = self.state[:, 7:10]
+        self.velocity[knot, :, 3:] = 2.0 * (relative(q, dw) - product(e, a))[:, 1:]
+        momentum = self.engine.momentum_of(self.velocity[knot])
+        self.tangent.momentum[knot] = momentum
+
+    def momentum_beside(self, base: Recording, step: np.ndarray, model: Model) -> np.ndarray:
+        moving = self._speeds(base.momentum) + step[:, None, None] * self.velocity
+        spin = np.einsum("nij,knj->kni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[..., 3:])
+        return np.concatenate([model.bodies["mass"][:-1, None] * moving[..., :3], spin], axis=-1)
+
+    def segment(self, tape: Tape, first: int, last: int) -> None:
+        self.entry = 0
+        super().segment(tape, first, last)
+
+    def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:
+        arrays, tableau = tape.arrays, self.engine.tableau
+        count, order = int(arrays.kind[self.entry, 1]), int(arrays.kind[self.entry, 2])
+        dt = float(arrays.clock[self.entry, 1])
+        slopes, rate_slopes = [], []
+        end, rate = self.state, self.rate
+        for number in range(count):
+            entry = self.entry + number
+            gamma = float(arrays.clock[entry, 0])
+            newer, older = (4.0 / 3.0, -1.0 / 3.0) if order == 2 else (1.0, 0.0)
+            yp, rp = newer * self.state + older * self.older, newer * self.rate + older * self.older_rate
+            for j in range(number):
+                yp, rp = yp + dt * tableau.a[number, j] * slopes[j], rp + dt * tableau.a[number, j] * rate_slopes[j]
+            node = 1.0 if order else tableau.c[number]
+            dv, dw, r = self._stage(arrays, entry, knot, step.start + step.length * node, gamma, yp, rp)
+            end, rate = np.concatenate([yp[:, :3] + gamma * dv, yp[:, 3:7] + gamma * dw, dv, dw], axis=1), r
+            slopes.append(np.concatenate([dv, dw, (dv - yp[:, 7:10]) / gamma, (dw - yp[:, 10:]) / gamma], axis=1))
+            rate_slopes.append((r - rp) / gamma)
+        if not order and not tableau.stiffly_accurate:
+            end = self.state + dt * sum(b * k for b, k in zip(tableau.b, slopes))
+            rate = self.rate + dt * sum(b * k for b, k in zip(tableau.b, rate_slopes))
+        self.values = self._after(arrays, self.entry, count, order, dt)
+        self.older, self.older_rate, self.state, self.rate = self.state, self.rate, end, rate
+        self.entry += count
+
+    def _after(self, arrays: Any, entry: int, count: int, order: int, dt: float) -> np.ndarray:
+        """The state after a step."""
+        tableau, last = self.engine.tableau, arrays.bodies[entry + count - 1]
+        gamma = arrays.clock[entry + count - 1, 0]
+        if order or tableau.stiffly_accurate:
+            return np.concatenate([last["xp"] + gamma * last["vs"], last["qp"] + gamma * last["ws"], last["vs"], last["ws"]], axis=1)
+        end = np.concatenate([last[name] for name in ("x", "q", "v", "w")], axis=1)
+        for number in range(count):
+            body, share = arrays.bodies[entry + number], arrays.clock[entry + number, 0]
+            end = end + dt * tableau.b[number] * np.concatenate([body["vs"], body["ws"], (body["vs"] - body["vp"]) / share, (body["ws"] - body["wp"]) / share], axis=1)
+        return end
+
+    def _stage(self, arrays: Any, entry: int, knot: int, share: float, gamma: float, yp: np.ndarray, rp: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Tangents of v, w and of the rates of rotors at the end of a stage."""
+        engine, work, own = self.engine, self.engine.graph.work, self.engine.own
+        bodies, joints, ties = arrays.bodies[entry], arrays.joints[entry], arrays.couplings[entry]
+        push, given, target, tension = self.inputs_of(knot, share)
+        n, rows, couplings = engine.sizes
+        du, dmu, dtie = np.zeros((n, 7)), np.zeros((rows, 6)), np.zeros(couplings)
+        moving = self.model.joints["armature"] > 0.0
+
+        def evaluate(offset: float, model: Model) -> np.ndarray:
+            recall_stage(self.model, work, own, arrays, entry)
+            at = own.bodies
+            at["xp"], at["qp"] = bodies["xp"] + offset * yp[:, :3], bodies["qp"] + offset * yp[:, 3:7]
+            at["vp"], at["wp"] = bodies["vp"] + offset * yp[:, 7:10], bodies["wp"] + offset * yp[:, 10:]
+            at["v"], at["w"] = bodies["vs"] + offset * du[:, :3], bodies["ws"] + offset * du[:, 3:]
+            work.bodies["push"][:-1] = bodies["push"] + offset * push
+            work.joints["mu"] = joints["mu"] + offset * dmu
+            work.joints["input"], work.joints["target"] = joints["input"] + offset * given, joints["target"] + offset * target
+            work.couplings["mu"], work.couplings["input"] = ties["mu"] + offset * dtie, ties["input"] + offset * tension
+            if len(own.axles):
+                own.axles["rp"] = joints["rp"] + offset * rp
+            if not evaluate_stage(Stage(model, work, own, gamma, engine.compliance)):
+                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
+            own_rates = np.where(moving, own.axles["r"], 0.0) if len(own.axles) else np.zeros((rows, 6))
+            residuals = np.concatenate([work.bodies["r"][:-1], at["unit"][:, None]], axis=1)
+            parts = residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
+            return np.concatenate([np.ravel(part) for part in parts])
+
+        speed = max(1.0, np.abs(bodies["vs"]).max(initial=0.0), np.abs(bodies["ws"]).max(initial=0.0))
+        size = max(np.abs(yp[:, :7]).max(initial=0.0), np.abs(yp[:, 7:]).max(initial=0.0) / speed, np.abs(target).max(initial=0.0))
+        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0))
+        for _ in range(PASSES):
+            left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(7 * n + 12 * rows + couplings))
+            recall_stage(self.model, work, own, arrays, entry)
+            if not open_stage(Stage(self.model, work, own, gamma, engine.compliance), self.bars):
+                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
+            scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
+            found = self.solve(left, right, tied)
+            q = own.bodies["qp"] + gamma * own.bodies["w"]
+            dw = product(q, np.concatenate([found[0][:, 6:], found[0][:, 3:6]], axis=1))
+            du, dmu, dtie = du - np.concatenate([found[0][:, :3], dw], axis=1), dmu - found[1], dtie - found[2]
+            size = max(size, np.abs(du).max(initial=0.0) / speed)
+            if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
+                break
+        after = check_finite(self.difference(evaluate, size) * np.ones(7 * n + 12 * rows + couplings), self.mechanism.name)
+        return du[:, :3], du[:, 3:], self._split(after)[3]
+
+    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        n, rows, couplings = self.engine.sizes
+        a, b, c, d = np.split(values, np.cumsum([7 * n, 6 * rows, couplings]))
+        return a.reshape(n, 7), b.reshape(-1, 6), c, d.reshape(-1, 6)
