@@ -19,6 +19,8 @@ from dalembert.errors import (
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Reduced
 from dalembert.formulations.variational import Variational
+from dalembert.gradients.objective import value_and_gradient
+from dalembert.gradients.validate import GradientCheck, validate_gradients
 from dalembert.io.load import load
 from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
@@ -49,6 +51,7 @@ __all__ = [
     "Ellipsoid",
     "EnergyWarning",
     "EquilibriumError",
+    "GradientCheck",
     "GradientError",
     "GradientWarning",
     "Implicit",
@@ -69,6 +72,8 @@ __all__ = [
     "Trajectory",
     "Variational",
     "load",
+    "validate_gradients",
+    "value_and_gradient",
     "zoo",
 ]
 __all__ += joints.__all__ + moving_joints.__all__

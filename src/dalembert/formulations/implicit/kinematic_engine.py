@@ -51,6 +51,8 @@ class KinematicEngine(ImplicitEngine):
 
     state_type = KinematicState
     jobs = staticmethod(examples.reading)
+    #: runs of the kinematic solver cannot be differentiated yet; those of the general one can
+    adjoint = None  # type: ignore[assignment]
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
         super().__init__(mechanism, options)

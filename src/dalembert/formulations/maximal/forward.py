@@ -26,7 +26,7 @@ from dalembert.model.records import Model
 #: where, in steps, and with which weight values of a fourth-order difference are taken
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 #: size of the steps: m, rad, and parts of a body's speed
-STEP = 1e-3
+STEP = 3e-4
 #: passes of refinement
 PASSES = 4
 

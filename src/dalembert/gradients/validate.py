@@ -1,0 +1,179 @@
+"""Is a gradient right? Adjoint, forward sensitivities and differences of the run itself, side by side."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import AssemblyError, GradientError, ModelError
+from dalembert.formulations.engine import Formulation
+from dalembert.gradients.adjoint import output_shape
+from dalembert.gradients.names import Name, all_names
+from dalembert.gradients.scenario import Scenario
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.parameters import list_parameters
+from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.trajectory import Trajectory
+
+#: what is weighed
+SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "energy")
+#: fourth-order differences: offsets and weights
+OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
+#: a derivative is compared with this part of the largest that its weights allow, where it is smaller itself
+PART = 1e-3
+
+
+@dataclass(frozen=True)
+class GradientRow:
+    """The derivative of a weighed sum of a run's outputs along one random change of one parameter, in three ways.
+
+    NaN where there is none: ``forward`` away from zero, ``difference`` where no such mechanism can be assembled.
+    """
+
+    name: str
+    adjoint: float
+    forward: float
+    difference: float
+    scale: float
+
+    @property
+    def forward_error(self) -> float:
+        """Adjoint against forward, relative."""
+        return abs(self.adjoint - self.forward) / self.scale
+
+    @property
+    def difference_error(self) -> float:
+        """Adjoint against differences of the run, relative."""
+        return abs(self.adjoint - self.difference) / self.scale
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """What ``validate_gradients`` found, a row per parameter."""
+
+    rows: tuple[GradientRow, ...]
+
+    @property
+    def forward_error(self) -> float:
+        """The largest relative difference of adjoint and forward sensitivities."""
+        return float(np.nanmax([0.0, *(row.forward_error for row in self.rows)]))
+
+    @property
+    def difference_error(self) -> float:
+        """The largest relative difference of the adjoint and differences of the run."""
+        return float(np.nanmax([0.0, *(row.difference_error for row in self.rows)]))
+
+    def __str__(self) -> str:
+        head = f"{'parameter':36} {'adjoint':>14} {'forward':>10} {'differences':>12}"
+        lines = [f"{r.name:36} {r.adjoint:14.6e} {r.forward_error:10.1e} {r.difference_error:12.1e}" for r in self.rows]
+        return "\n".join([head, *lines])
+
+
+def validate_gradients(
+    mechanism: Mechanism, formulation: Formulation, parameters: Sequence[str] | None = None, *, steps: int = 10,
+    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
+    values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
+    outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
+) -> GradientCheck:
+    """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
+
+    ``parameters``: names, all that the mechanism has by default; ``setup(sim)`` sets the start; ``inputs``: {name: (steps, ...)};
+    ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
+    ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; ``step``: of the differences, as part of
+    a number or in m and rad.
+    """
+    scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False)
+    names = scenario.names(all_names(mechanism) if parameters is None else parameters)
+    random = np.random.default_rng(seed)
+    base = {name: np.asarray(value, dtype=float) for name, value in (values or {}).items()}
+    run = scenario.run(base, tape=True)
+    cotangents = {name: random.normal(size=output_shape(run, name)) for name in outputs}
+    gradients = run.vjp(cotangents, [name.text for name in names])
+    rows = []
+    for name in names:
+        given = (directions or {}).get(name.text)
+        change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
+        adjoint = float(np.sum(gradients[name.text] * change))
+        tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
+        difference = _difference(scenario, base, cotangents, name, change, step) if differences else np.nan
+        scale = max(PART * scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), 1e-9 * _size(run, cotangents), 1e-300)
+        rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
+    return GradientCheck(tuple(rows))
+
+
+def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) -> np.ndarray:
+    """A random change of a parameter, about as large as itself."""
+    change = random.normal(size=name.shape)
+    if name.kind != "model":
+        if name.what == "target":  # the first one is where it is
+            change[0] = 0.0
+        return change
+    value = np.asarray(list_parameters(mechanism)[name.text].value)
+    if name.what == "inertia":
+        root = np.linalg.cholesky(value)
+        return root @ (change + change.T) @ root.T * 0.3
+    if name.what.startswith(("point", "centre")):
+        return 0.1 * change
+    return change if name.what.startswith("turn") or not np.all(value) else change * np.abs(value)
+
+
+def _weighed(run: Trajectory, cotangents: Mapping[str, np.ndarray], reference: np.ndarray) -> float:
+    """The weighed sum of what a run gives; orientations relative to a reference."""
+    from dalembert.formulations.maximal.forward import turn_between
+
+    return sum(
+        float(np.sum(weights * (turn_between(reference, run.orientation) if name == "orientation" else read_output(run, name))))
+        for name, weights in cotangents.items()
+    )
+
+
+def read_output(run: Trajectory, name: str) -> np.ndarray:
+    """What a run gives under the name of a cotangent."""
+    if name in ("energy", "kinetic"):
+        return run.energy().total if name == "energy" else run.energy().kinetic
+    return getattr(run, name) if name in ("position", "velocity", "angular_velocity") else run._get(name)
+
+
+def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
+    """How large the terms of the weighed sum are."""
+    return sum(float(np.sum(np.abs(weights * (1.0 if name == "orientation" else read_output(run, name))))) for name, weights in cotangents.items())
+
+
+def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray) -> tuple[float, float]:
+    """The derivative by forward sensitivities, and the largest that its weights allow."""
+    try:
+        tangents = run.jvp({name.text: change})
+    except GradientError:
+        return np.nan, 0.0
+    value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())
+    size = sum(float(np.linalg.norm(weights) * np.linalg.norm(tangents[output])) for output, weights in cotangents.items())
+    return value, size
+
+
+def _difference(
+    scenario: Scenario, base: Mapping[str, np.ndarray], cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, step: float,
+) -> float:
+    """The derivative by differences of the run."""
+    sim = scenario.simulation(base)
+    value = base[name.text] if name.text in base else scenario.value(name, sim)
+    reference = scenario.run(base).orientation
+    size = float(np.abs(change).max(initial=0.0))
+    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "turn", "centre")) else _part(value, change), 1e-300)
+    try:
+        return sum(
+            weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference) for offset, weight in OFFSETS
+        )
+    except (AssemblyError, ModelError):
+        return np.nan
+
+
+def _part(value: np.ndarray, change: np.ndarray) -> float:
+    """How large a change is beside a number."""
+    if value.shape == (3, 3):
+        return float(np.abs(np.linalg.eigvals(np.linalg.solve(value, change))).max())
+    moved = np.abs(change) > 0.0
+    sizes = np.abs(value[moved]) if value.ndim else np.abs(value)
+    return float(np.max(np.abs(change[moved] if value.ndim else change) / np.where(sizes > 0.0, sizes, 1.0), initial=0.0))
