@@ -54,6 +54,19 @@ class Adjoint(Protocol):
         """Once at the first knot."""
         ...
 
+    @property
+    def state_size(self) -> int:
+        """Numbers of the tangent of a state."""
+        ...
+
+    def put_state(self, bar: np.ndarray) -> None:
+        """Begin with a cotangent of the state at the end, before any segment."""
+        ...
+
+    def take_state(self) -> np.ndarray:
+        """The cotangent of the state where the pass has got to."""
+        ...
+
     def parameter(self, name: str) -> np.ndarray | None:
         """Cotangent of a number of the mechanism by name, as steps and readings use it, apart from the start; None where no
         equation takes it.

@@ -80,6 +80,8 @@ def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], param
     """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``."""
     record = record_of(trajectory)
     names = read_names(record.mechanism, record.steps, parameters)
+    if any(name in cotangents for name in FORCES):
+        raise GradientError("gradients of joint forces and torques are not there yet: jvp gives their tangents")
     adjoint: Adjoint = record.engine.adjoint(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
     )
@@ -89,7 +91,7 @@ def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], param
     beginning = Beginning(record) if any(_may_place(name) for name in names) else None
     placing = [name for name in names if beginning is not None and beginning.matters(name)]
     started = beginning.pull(placing, bars.pose, bars.velocity, adjoint.inputs.target[0]) if beginning is not None else {}
-    gradients = {name.text: np.asarray(_direct(record.mechanism, adjoint, name)) for name in names}
+    gradients = {name.text: np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names}
     return {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}
 
 
@@ -97,7 +99,7 @@ def _may_place(name: Name) -> bool:
     return name.kind == "start" or name.what in (*PLACING, *WEIGHING)
 
 
-def _direct(mechanism: Mechanism, adjoint: Adjoint, name: Name) -> np.ndarray:
+def direct_part(mechanism: Mechanism, adjoint: Adjoint, name: Name) -> np.ndarray:
     """The part of a gradient that comes through steps and readings."""
     if name.kind == "start":
         return np.zeros(name.shape)

@@ -22,8 +22,9 @@ from dalembert.simulation.trajectory import Trajectory
 SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "energy")
 #: fourth-order differences: offsets and weights
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
-#: a derivative is compared with this part of the largest that its weights allow, where it is smaller itself
-PART = 1e-3
+#: a derivative is compared with this part of the largest that its weights allow, and with this part of the terms that are weighed,
+#: where it is smaller itself
+PART, LEAST = 1e-2, 1e-5
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def validate_gradients(
         adjoint = float(np.sum(gradients[name.text] * change))
         tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
         difference = _difference(scenario, base, cotangents, name, change, step) if differences else np.nan
-        scale = max(PART * scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), 1e-9 * _size(run, cotangents), 1e-300)
+        scale = max(PART * scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), LEAST * _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
     return GradientCheck(tuple(rows))
 

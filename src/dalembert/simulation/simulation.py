@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dalembert.gradients.linearise import Linearisation
     from dalembert.gradients.modes import Modes
     from dalembert.gradients.situation import Situation
+    from dalembert.gradients.step import StepJacobian
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
 
@@ -366,6 +367,12 @@ class Simulation:
         from dalembert.gradients.modes import find_modes
 
         return find_modes(self._situation(), coordinates)
+
+    def step_jacobian(self, parameters: Sequence[str] = ()) -> StepJacobian:
+        """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing."""
+        from dalembert.gradients.step import step_jacobian
+
+        return step_jacobian(self, parameters)
 
     def _situation(self, goals: bool = False) -> Situation:
         """What analyses start from; ``goals``: drives are where their targets will be."""

@@ -72,6 +72,24 @@ class ImplicitAdjoint(MaximalAdjoint):
         targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
         return np.add.reduceat(pushes, starts), np.add.reduceat(rows[:, 0], starts), targets, np.add.reduceat(tensions, starts)
 
+    @property
+    def state_size(self) -> int:
+        return super().state_size * (2 if self.engine.options.method == "bdf2" else 1)
+
+    def put_state(self, bar: np.ndarray) -> None:
+        half = super().state_size
+        super().put_state(bar[:half])
+        if len(bar) > half:
+            bodies = 14 * self.engine.sizes[0]
+            self.steps.bodies["older"] = bar[half : half + bodies].reshape(-1, 14)
+            self.steps.joints["older"] = bar[half + bodies :].reshape(-1, 6)
+
+    def take_state(self) -> np.ndarray:
+        here = super().take_state()
+        if self.engine.options.method != "bdf2":
+            return here
+        return np.concatenate([here, self.steps.bodies["older"].ravel(), self.steps.joints["older"].ravel()])
+
     def start(self) -> StartBars:
         """Quaternion rates and rates of rotors of the start are those of its velocities."""
         bars, after = self.bars.bodies[:-1], self.bars.bodies["after"][:-1]

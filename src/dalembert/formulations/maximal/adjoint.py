@@ -127,6 +127,24 @@ class MaximalAdjoint:
         bodies[:, : self.width] += knots.body[index]
         self.bars.joints["after"] += knots.spin[index]
 
+    # ---- the state's own cotangent
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of the tangent of a state."""
+        bodies, joints, _ = self.engine.sizes
+        return bodies * self.width + 6 * joints
+
+    def put_state(self, bar: np.ndarray) -> None:
+        """Begin with a cotangent of the state at the end."""
+        bodies = self.engine.sizes[0] * self.width
+        self.bars.bodies["after"][:-1, : self.width] = bar[:bodies].reshape(-1, self.width)
+        self.bars.joints["after"] = bar[bodies:].reshape(-1, 6)
+
+    def take_state(self) -> np.ndarray:
+        """The cotangent of the state where the pass has got to."""
+        return np.concatenate([self.bars.bodies["after"][:-1, : self.width].ravel(), self.bars.joints["after"].ravel()])
+
     # ---- the start and numbers by name
 
     def start_rates(self, velocity: np.ndarray) -> np.ndarray:

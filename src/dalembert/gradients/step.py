@@ -1,0 +1,62 @@
+"""The derivative of one step: of the state after it by the state before, by inputs and by numbers of the mechanism."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import Cotangents
+from dalembert.gradients.adjoint import direct_part, record_of
+from dalembert.gradients.names import read_names
+
+if TYPE_CHECKING:
+    from dalembert.simulation.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class StepJacobian:
+    """Derivatives of the N numbers of a state's tangent after a step.
+
+    ``state`` (N, N): by those before it; ``parameters``: by name, (N, ...), inputs and targets of the step among them. What the numbers
+    are is the formulation's: in ``Variational``, per body, position, rotation (body axes) and momenta just before the knot (world,
+    body), then per joint six momenta of reflected inertias; in ``Implicit``, per body, x, q, v and q', then per joint six rates of reflected
+    inertias, and for BDF2 the same at the knot before.
+    """
+
+    state: np.ndarray
+    parameters: dict[str, np.ndarray]
+
+
+def step_jacobian(sim: Simulation, parameters: Sequence[str] = ()) -> StepJacobian:
+    """The derivative of the step that begins at a simulation's state, which stays as it is."""
+    kept, moved, setup = sim.state, sim._moved, sim._setup.keep()
+    try:
+        run = sim._run(1, sim.formulation.dt, None, False, tape=True)
+    finally:
+        sim.restore(kept)
+        sim._moved = moved
+        sim._setup.restore(setup)
+    record = record_of(run)
+    names = read_names(record.mechanism, 1, parameters)
+    for name in names:
+        if name.kind == "start":
+            raise GradientError(f"a step is differentiated by its state, not by {name.text!r}: multiply with the tangent of the state")
+    empty = np.zeros((0, 0, 0))
+    nothing = Cotangents(empty, empty, empty, empty, empty, np.zeros((0, 2)), empty)
+    rows, found, index, size = [], {name.text: [] for name in names}, 0, 1
+    while index < size:
+        adjoint = record.engine.adjoint(record.recording, record.inputs, 2, record.dt, run._get("coordinate"), nothing)
+        size = adjoint.state_size
+        unit = np.zeros(size)
+        unit[index] = 1.0
+        adjoint.put_state(unit)
+        for tape, first, last in record.segments():
+            adjoint.segment(tape, first, last)
+        rows.append(adjoint.take_state())
+        for name in names:
+            found[name.text].append(direct_part(record.mechanism, adjoint, name))
+        index += 1
+    return StepJacobian(np.array(rows), {text: np.array(values) for text, values in found.items()})
