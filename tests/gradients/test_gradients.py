@@ -90,7 +90,7 @@ def test_geometry_of_a_loop_along_changes_that_it_allows(formulation):
     mechanism = da.zoo.four_bar_chain(1)
     names = ["1 top.point_child", "1 right.point_parent", "1 bottom.point_parent"]
     along = np.array([1.0, 0.0, 0.0])
-    check = da.validate_gradients(mechanism, formulation, names, steps=4, directions={name: 0.1 * along for name in names})
+    check = da.validate_gradients(mechanism, formulation, names, steps=4, directions=dict.fromkeys(names, 0.1 * along))
     assert_right(check)
     assert all(np.isfinite(row.difference) for row in check.rows)
 

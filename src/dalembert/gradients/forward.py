@@ -62,7 +62,7 @@ def _checked(name: Name, value: ArrayLike) -> np.ndarray:
 
 def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
     """Models of a mechanism some steps along a change of its numbers, and the step."""
-    known = list_parameters(mechanism)
+    known = list_parameters(mechanism, shifts=True)
     step = np.inf
     for text, value in change.items():
         here, what = known[text].value, text.rpartition(".")[2]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +38,15 @@ def read_names(mechanism: Mechanism, steps: int, names: Iterable[str]) -> list[N
     """Names of parameters, checked. Raises GradientError for one that does not exist."""
     if isinstance(names, str):
         raise GradientError(f"parameters must be a list of names, got the single string {names!r}")
-    known = list_parameters(mechanism)
+    known = list_parameters(mechanism, shifts=True)
     return [_read(mechanism, steps, known, name) for name in names]
+
+
+def element_of(mechanism: Mechanism, owner: str) -> Any:
+    """What a name before the dot stands for; None for nothing."""
+    if owner not in mechanism:
+        return None
+    return mechanism[owner]
 
 
 def _read(mechanism: Mechanism, steps: int, known: dict, name: str) -> Name:
@@ -47,7 +55,7 @@ def _read(mechanism: Mechanism, steps: int, known: dict, name: str) -> Name:
     owner, _, what = name.rpartition(".")
     if name in known:
         return Name(name, "model", owner, what, np.shape(known[name].value))
-    element = mechanism[owner] if owner in mechanism else None
+    element = element_of(mechanism, owner)
     if isinstance(element, JointElement) and element.type.freedom:
         free = element.type.freedom
         if what in START_JOINT:
@@ -70,7 +78,7 @@ def _read(mechanism: Mechanism, steps: int, known: dict, name: str) -> Name:
 def _near(mechanism: Mechanism, known: dict, owner: str) -> list[str]:
     """Names that were perhaps meant."""
     near = [name for name in known if name.startswith(f"{owner}.")]
-    element = mechanism[owner] if owner in mechanism else None
+    element = element_of(mechanism, owner)
     if isinstance(element, JointElement):
         near += [f"{owner}.{what}" for what in START_JOINT if element.type.freedom]
         near += [f"{owner}.input"] * ("force" in element.type.drive) + [f"{owner}.target"] * element.type.follows  # type: ignore[operator]
@@ -78,15 +86,15 @@ def _near(mechanism: Mechanism, known: dict, owner: str) -> list[str]:
         near += [f"{owner}.{what}" for what in (*START_BODY, "input")]
     if near:
         return sorted(near)
-    return [*sorted({name.rpartition(".")[0] for name in known if "." in name})][:20] + ["gravity"]
+    return ["gravity", *sorted({name.rpartition(".")[0] for name in known if "." in name})[:20]]
 
 
 def all_names(mechanism: Mechanism, *, start: bool = True, inputs: bool = False) -> list[str]:
     """Names of all numbers that a run of a mechanism without contacts can be differentiated by."""
     names = []
-    for name in list_parameters(mechanism):
+    for name in list_parameters(mechanism, shifts=True):
         owner, _, what = name.rpartition(".")
-        element = mechanism[owner] if owner in mechanism else None
+        element = element_of(mechanism, owner)
         if isinstance(element, JointElement):
             if what in ("friction", "lower", "upper", "restitution"):
                 continue

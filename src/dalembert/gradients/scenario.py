@@ -88,7 +88,7 @@ class Scenario:
     def value(self, name: Name, sim: Simulation) -> np.ndarray:
         """What a parameter is at the start of a simulation of this scenario."""
         if name.kind == "model":
-            return np.array(list_parameters(self.mechanism)[name.text].value, dtype=float)
+            return np.array(list_parameters(self.mechanism, shifts=True)[name.text].value, dtype=float)
         if name.kind == "start":
             return self._start_value(name, sim)
         if name.what == "input":

@@ -144,7 +144,7 @@ class Beginning:
 
     def _changed(self, name: Name, amount: np.ndarray, pose: np.ndarray | None = None) -> Setup:
         """The set-up of a mechanism with another number, at the pose of the start, or moved from it by a tangent."""
-        value = list_parameters(self.mechanism)[name.text].value
+        value = list_parameters(self.mechanism, shifts=True)[name.text].value
         setup = Setup(with_parameters(self.mechanism, {name.text: value + amount}, checked=False))
         position = self.position.copy()
         if name.what == "centre_of_mass" and pose is None:

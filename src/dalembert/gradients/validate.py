@@ -112,7 +112,7 @@ def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) ->
         if name.what == "target":  # the first one is where it is
             change[0] = 0.0
         return change
-    value = np.asarray(list_parameters(mechanism)[name.text].value)
+    value = np.asarray(list_parameters(mechanism, shifts=True)[name.text].value)
     if name.what == "inertia":
         root = np.linalg.cholesky(value)
         return root @ (change + change.T) @ root.T * 0.3

@@ -53,15 +53,23 @@ TABLE: dict[type, dict[str, str]] = {
 }
 #: of these, those that may be negative
 SIGNED = ("ratio", "offset", "force", "points")
-#: geometry of joints: points on either body, from its centre of mass, and a turn of the joint's axes on it (a rotation vector), in body axes
-GEOMETRY = {"point_parent": "m", "point_child": "m", "turn_parent": "rad", "turn_child": "rad"}
+#: points of joints on either body, from its centre of mass, in body axes
+POINTS = {"point_parent": "m", "point_child": "m"}
+#: changes of what was built: turns of a joint's axes on either body (rotation vectors), a move of a body's centre of mass; in body axes
+SHIFTS: dict[type, dict[str, str]] = {JointElement: {"turn_parent": "rad", "turn_child": "rad"}, Body: {"centre_of_mass": "m"}}
+#: geometry of joints
+GEOMETRY = (*POINTS, *SHIFTS[JointElement])
 
 
-def list_parameters(mechanism: Mechanism) -> dict[str, Parameter]:
-    """All parameters of a mechanism by name."""
+def list_parameters(mechanism: Mechanism, *, shifts: bool = False) -> dict[str, Parameter]:
+    """All parameters of a mechanism by name; with ``shifts`` also those that are changes of what was built, and zero: a body's
+    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes.
+    """
     found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
     for owner, element in owners(mechanism).items():
         found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
+        if shifts:
+            found |= {f"{owner}.{name}": Parameter(np.zeros(3), unit) for name, unit in SHIFTS.get(type(element), {}).items()}
     return found
 
 
@@ -70,7 +78,7 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike], *, ch
 
     ``checked=False``: inertias may be such as no body has, which differences need beside those of thin ones.
     """
-    known = list_parameters(mechanism)
+    known = list_parameters(mechanism, shifts=True)
     copy = mechanism.snapshot()
     for name, value in values.items():
         if name not in known:
@@ -123,16 +131,13 @@ def _of(mechanism: Mechanism, element: Any) -> dict[str, Parameter]:
         wrench = mechanism.wrenches.get(element.name, np.zeros(6))
         return dict(
             mass=Parameter(element.mass, "kg"), inertia=Parameter(element.inertia.copy(), "kg m^2"),
-            centre_of_mass=Parameter(np.zeros(3), "m"),
             force=Parameter(wrench[:3].copy(), "N"), torque=Parameter(wrench[3:].copy(), "N m"),
         )
     if isinstance(element, JointElement):
         return _of_joint(element)
-    if isinstance(element, PairLaw) and not element.collide:
+    if (isinstance(element, Path) and element.law is not None) or (isinstance(element, PairLaw) and not element.collide):
         return {}
     values = {name: (getattr(element, name), unit) for name, unit in TABLE[type(element)].items()}
-    if isinstance(element, Path) and element.law is not None:
-        values = {"points": values["points"]}
     return {name: Parameter(np.copy(value) if np.ndim(value) else value, unit) for name, (value, unit) in values.items() if value is not None}
 
 
@@ -154,9 +159,7 @@ def _of_joint(element: JointElement) -> dict[str, Parameter]:
     if kind.freedom:
         found["restitution"] = Parameter(kind.restitution, "")
     found |= {name: Parameter(getattr(kind, name), "m") for name in ("pitch", "length") if getattr(kind, name, None) is not None}
-    for name, unit in GEOMETRY.items():
-        found[name] = Parameter(getattr(element, name).copy() if name.startswith("point") else np.zeros(3), unit)
-    return found
+    return found | {name: Parameter(getattr(element, name).copy(), unit) for name, unit in POINTS.items()}
 
 
 def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: Any, checked: bool) -> None:

@@ -7,7 +7,14 @@ import numpy as np
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import StartBars
-from dalembert.formulations.implicit.tape import BODY_STAGES, JOINT_STAGES, ImplicitTape, StageBars, pull_knots, pull_steps
+from dalembert.formulations.implicit.tape import (
+    BODY_STAGES,
+    JOINT_STAGES,
+    ImplicitTape,
+    StageBars,
+    pull_knots,
+    pull_steps,
+)
 from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
 from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.tape import Tape
@@ -51,7 +58,7 @@ class ImplicitAdjoint(MaximalAdjoint):
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        numbers, stages = tape.arrays.kind[:count, 0], tape.arrays.kind[:count, 1]
+        numbers = tape.arrays.kind[:count, 0]
         begins = np.full(count, -1, dtype=np.int64)
         begins[numbers == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
         worst = pull_steps(

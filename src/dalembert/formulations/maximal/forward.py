@@ -55,9 +55,8 @@ class MaximalForward:
         self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         self.models, self.step, self.change = models, step, change
-        bodies, joints, couplings = engine.sizes
         self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
-        self.orientation = np.zeros((knots, bodies, 3))
+        self.orientation = np.zeros((knots, engine.sizes[0], 3))
         self.rows = np.arange(6) < self.model.joints["rows"][:, None]
 
     def difference(self, function: Any, size: float) -> np.ndarray:

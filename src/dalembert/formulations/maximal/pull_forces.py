@@ -7,7 +7,16 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.forces.bodies import add_load_derivatives, load9_of, load_wrench, user_load
-from dalembert.formulations.maximal.pull_joints import add_to3, along, load6, pull_at_end, pull_at_knot, pull_turning, pull_wrench, transport
+from dalembert.formulations.maximal.pull_joints import (
+    add_to3,
+    along,
+    load6,
+    pull_at_end,
+    pull_at_knot,
+    pull_turning,
+    pull_wrench,
+    transport,
+)
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import add_path_stiffness, coordinate_from, evaluate_coupling, path_point, place
 from dalembert.model.frames import relative

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 
 class Step(NamedTuple):
     """A substep: the interval between knots that it belongs to, where it begins and how long it is, as fractions of that."""
