@@ -74,8 +74,7 @@ class VariationalForward(MaximalForward):
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), np.abs(target).max(initial=0.0))
         for _ in range(PASSES):
-            change = self.difference(evaluate, size)
-            left, right, tied, _ = self._split(change)
+            left, right, tied, _ = self._split(self.difference(evaluate, size))
             scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
             recall_interval(self.model, work, arrays, index)
             interval = Interval(self.model, work, dt, h, engine.compliance)
@@ -86,7 +85,7 @@ class VariationalForward(MaximalForward):
             size = max(size, np.abs(du).max(initial=0.0) / speed)
             if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
                 break
-        after = self._split(check_finite(self.difference(evaluate, size) * np.ones(len(change)), self.mechanism.name))[3]
+        after = self._split(check_finite(self.difference(evaluate, size), self.mechanism.name))[3]
         state, spin = np.split(after, [12 * n])
         self.state, self.spin = state.reshape(n, 12), spin.reshape(-1, 6)
         if step.start == 0.0:
@@ -120,5 +119,5 @@ class VariationalForward(MaximalForward):
 
     def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, rows, couplings = self.engine.sizes
-        a, b, c, d = np.split(values * np.ones(1), np.cumsum([6 * n, 6 * rows, couplings]))
+        a, b, c, d = np.split(values * np.ones(18 * n + 12 * rows + couplings), np.cumsum([6 * n, 6 * rows, couplings]))
         return a.reshape(n, 6), b.reshape(-1, 6), c, d
