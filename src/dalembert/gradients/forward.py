@@ -21,6 +21,8 @@ from dalembert.simulation.trajectory import Trajectory
 OFFSETS = (1.0, -1.0, 2.0, -2.0)
 #: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
 STEP, SHIFT = 1e-3, 2e-4
+#: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
+LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
 
 def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
@@ -78,7 +80,7 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
         else:
             sizes = np.abs(np.asarray(here)[moved])
             part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        step = min(step, STEP / part)
+        step = min(step, (LONG if text == "gravity" or what in LINEAR else STEP) / part)
     if step == 0.0:
         raise GradientError(
             f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"

@@ -15,7 +15,7 @@ from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_knot import pull_row_values
 from dalembert.gradients.names import PLACING, WEIGHING, Name
-from dalembert.mechanism.parameters import list_parameters, with_parameters
+from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
 from dalembert.model.assembly import pose_saddle, row_values, velocity_saddle
 from dalembert.model.pose import joint_rates
 from dalembert.model.topology import spanning_tree, tree_order
@@ -46,6 +46,7 @@ class Beginning:
         else:
             self.setup.restore(record.setup)
         self.kept = self.setup.keep()
+        self.owners = owners(self.mechanism)
         self.model = self.setup.placement.model
         work = self.setup.placement.work
         self.position, self.orientation = work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy()
@@ -226,7 +227,7 @@ class Beginning:
                 found[name.text] = self._pull_weighed(name, velocity)
             elif name.kind == "model" and self.at_rest:
                 bars, left = self._pull_rows(pose)
-                gradient = named_bar(self.mechanism, self.model, bars, name.text)
+                gradient = named_bar(self.mechanism, self.model, bars, name.text, self.owners)
                 found[name.text] = np.zeros(name.shape) if gradient is None else gradient
                 if name.what == "centre_of_mass":
                     index = self.mechanism[name.owner].index

@@ -22,9 +22,8 @@ from dalembert.simulation.trajectory import Trajectory
 SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "energy")
 #: fourth-order differences: offsets and weights
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
-#: a derivative is compared with this part of the largest that its weights allow, and with this part of the terms that are weighed,
-#: where it is smaller itself
-PART, LEAST = 1e-2, 1e-5
+#: part of the terms that are weighed that a derivative is compared with, where it is smaller itself
+LEAST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def validate_gradients(
         adjoint = float(np.sum(gradients[name.text] * change))
         tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
         difference = _difference(scenario, base, cotangents, name, change, step) if differences else np.nan
-        scale = max(PART * scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), LEAST * _size(run, cotangents), 1e-300)
+        scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), LEAST * _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
     return GradientCheck(tuple(rows))
 
@@ -144,14 +143,14 @@ def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
 
 
 def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray) -> tuple[float, float]:
-    """The derivative by forward sensitivities, and the largest that its weights allow."""
+    """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
         tangents = run.jvp({name.text: change})
     except GradientError:
         return np.nan, 0.0
     value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())
-    size = sum(float(np.linalg.norm(weights) * np.linalg.norm(tangents[output])) for output, weights in cotangents.items())
-    return value, size
+    size = sum(float(np.sum((weights * tangents[output]) ** 2)) for output, weights in cotangents.items())
+    return value, float(np.sqrt(size))
 
 
 def _difference(

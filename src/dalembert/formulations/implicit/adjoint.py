@@ -281,7 +281,7 @@ def pull_stage(stage, bars):
     chain_stage(stage, bars)
     first = load_unknowns(stage, bars)
     size = first
-    for _ in range(PASSES):
+    for attempt in range(PASSES):
         if not size > SMALL * first:
             break
         before = size
@@ -289,6 +289,8 @@ def pull_stage(stage, bars):
         store_weights(stage, bars)
         pull_stage_equations(stage, bars)
         size = load_unknowns(stage, bars)
-        if not size < 0.5 * before:
+        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
+            first = max(first, size)
+        elif not size < 0.5 * before:
             break
     return size / first if first > 0.0 else 0.0

@@ -132,7 +132,7 @@ class ImplicitForward(MaximalForward):
 
         speed = max(1.0, np.abs(bodies["vs"]).max(initial=0.0), np.abs(bodies["ws"]).max(initial=0.0))
         size = max(np.abs(yp[:, :7]).max(initial=0.0), np.abs(yp[:, 7:]).max(initial=0.0) / speed, np.abs(target).max(initial=0.0))
-        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0))
+        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0))
         for _ in range(PASSES):
             left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(7 * n + 12 * rows + couplings))
             recall_stage(self.model, work, own, arrays, entry)

@@ -12,6 +12,7 @@ from dalembert.formulations.maximal.bars import new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Step, Tape
+from dalembert.mechanism.parameters import owners
 from dalembert.model.functions import watched
 from dalembert.model.pose import joint_rates
 
@@ -44,6 +45,7 @@ class MaximalAdjoint:
         steps = knots - 1
         self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
         self.at_end = False
+        self.owners = owners(engine.mechanism)
 
     def prescribed(self) -> np.ndarray:
         """(2, N, joints, 6) rates and accelerations of driven directions, as readings take them."""
@@ -162,7 +164,7 @@ class MaximalAdjoint:
 
     def parameter(self, name: str) -> np.ndarray | None:
         """Cotangent of a number by name."""
-        return named_bar(self.mechanism, self.model, self.bars, name)
+        return named_bar(self.mechanism, self.model, self.bars, name, self.owners)
 
 
 def _add_slice(target: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:

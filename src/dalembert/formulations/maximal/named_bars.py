@@ -1,6 +1,7 @@
 """Bars of a model's numbers by the names that parameters have: "elbow.damping", "upper.mass", "gravity"."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,12 @@ LOADS = {
 }
 
 
-def named_bar(mechanism: Mechanism, model: Model, bars: Bars, name: str) -> np.ndarray | None:
-    """The bar of a parameter, shaped as its value; None where no equation takes it."""
+def named_bar(mechanism: Mechanism, model: Model, bars: Bars, name: str, known: Mapping[str, Any] | None = None) -> np.ndarray | None:
+    """The bar of a parameter, shaped as its value; None where no equation takes it. ``known``: the mechanism's ``owners``."""
     if name == "gravity":
         return bars.gravity.copy()
     owner, _, what = name.rpartition(".")
-    element = owners(mechanism).get(owner)
+    element = (owners(mechanism) if known is None else known).get(owner)
     if isinstance(element, Body):
         return _of_body(mechanism, bars, element, what)
     if isinstance(element, JointElement):

@@ -250,8 +250,8 @@ def pull_project(model, work, bars, compliance, half, left, rate_bars):
         for i in range(model.couplings.shape[0]):
             work.vector[work.couplings[i].node].v[0] = bars.couplings[i].mu
             size = max(size, abs(bars.couplings[i].mu))
-        if attempt == 0:
-            first = size
+        if attempt <= 1:  # bars of impulses have another unit than those of velocities
+            first = max(first, size)
         elif not size < 0.5 * before:
             break
         if not size > 1e-14 * first:

@@ -297,7 +297,7 @@ def pull_interval(interval, bars):
     pull_accept(interval, bars)
     first = load_unknowns(interval, bars)
     size = first
-    for _ in range(PASSES):
+    for attempt in range(PASSES):
         if not size > SMALL * first:
             break
         before = size
@@ -305,6 +305,8 @@ def pull_interval(interval, bars):
         store_weights(interval, bars)
         pull_equations(interval, bars)
         size = load_unknowns(interval, bars)
-        if not size < 0.5 * before:
+        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
+            first = max(first, size)
+        elif not size < 0.5 * before:
             break
     return size / first if first > 0.0 else 0.0

@@ -72,7 +72,7 @@ class VariationalForward(MaximalForward):
         speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
         lighter = self._speeds(self.state[:, 6:])
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
-        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), np.abs(target).max(initial=0.0))
+        size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0), np.abs(target).max(initial=0.0))
         for _ in range(PASSES):
             left, right, tied, _ = self._split(self.difference(evaluate, size))
             scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
