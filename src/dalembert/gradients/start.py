@@ -36,7 +36,7 @@ class Beginning:
 
     def __init__(self, record: Record) -> None:
         self.record, self.mechanism = record, record.mechanism
-        self.setup = Setup(self.mechanism)
+        self.setup = Setup(self.mechanism, getattr(record.engine, "model", None))
         engine, numbers = record.engine, record.states[0]
         self.velocity = engine.start_velocity(numbers)
         if record.setup is None:
@@ -312,6 +312,11 @@ class Beginning:
         order = tree_order(self.mechanism, spanning_tree(self.mechanism, {}))
         return {index for index, _, _ in order}, order
 
+    @cached_property
+    def _below(self) -> dict[int, int]:
+        """The first body of each joint's subtree."""
+        return {index: there for index, _, there in self._subtrees[1]}
+
     def _pull_tree(self, name: Name, bar: np.ndarray) -> np.ndarray:
         """The product of a joint's motion with the wrench that cotangents (n, 6) of its subtree add up to."""
         key = "start" if name.what == "start" else "start_rate"
@@ -323,13 +328,14 @@ class Beginning:
                     force[here] += force[there]
                     moment[here] += moment[there]
             setattr(self, f"_wrench_{key}", (force, moment))
+            self._rest()
         force, moment = getattr(self, f"_wrench_{key}")
         element = self.mechanism[name.owner]
-        there = next(t for index, _, t in self._subtrees[1] if index == element.index)
+        there = self._below[element.index]
         sign = 1.0 if there == element.child.index else -1.0
-        setup, values = self._rest(), np.zeros(element.type.freedom)
-        for i in range(element.type.freedom):
-            unit = np.eye(element.type.freedom)[i]
+        setup, free = self.setup, element.type.freedom
+        values = np.zeros(free)
+        for i, unit in enumerate(np.eye(free)):
             setup.rates = {element.name: self._as_rate(element.name, unit) if key == "start" else unit}
             line, turn, point = setup._twist(element)
             values[i] = sign * (line @ force[there] + turn @ (moment[there] - np.cross(point, force[there])))

@@ -15,6 +15,7 @@ from dalembert.model.assembly import nearest_pose, settle_velocities
 from dalembert.model.moving import columns
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
+from dalembert.model.records import Model
 from dalembert.model.targets import agreed_targets
 from dalembert.model.topology import spanning_tree, tree_order
 from dalembert.simulation.placing import put
@@ -26,9 +27,10 @@ class Setup:
     ``carried`` (n, 6): velocities that a new setting starts from.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, model: Model | None = None) -> None:
+        """``model``: that of the mechanism, where it is known already."""
         self.mechanism = mechanism
-        self.placement = Placement.of(mechanism)
+        self.placement = Placement.of(mechanism, model)
         self.wishes: dict[str, np.ndarray] = {}
         self.rates: dict[str, np.ndarray] = {}
         self.held: dict[str, np.ndarray] = {}

@@ -35,7 +35,7 @@ from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_t_vec, mat_vec, scale3, store3
 
 #: a pass that leaves this part of what the first one met is the last one; most passes
-SMALL, PASSES = 1e-14, 40
+SMALL, PASSES = 1e-12, 40
 
 
 @inline

@@ -39,7 +39,7 @@ class ImplicitAdjoint(MaximalAdjoint):
         knots, last = self.new_knots(count), first + count
         states = knot_states(tape, self.engine.tableau, count)
         self.first = states[0]
-        cotangents = type(self.cotangents)(*(array[first:last] for array in self.cotangents))
+        cotangents = self.part(first, last)
         if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
             joints = self.engine.sizes[1]
             pull_knots(

@@ -113,6 +113,10 @@ class MaximalAdjoint:
 
         return (self.model.joints["driven"] != 0) & (self.model.joints["free_kind"] == BALL)
 
+    def part(self, first: int, last: int) -> Cotangents:
+        """The cotangents at some knots."""
+        return Cotangents(*(np.ascontiguousarray(array[first:last]) for array in self.cotangents))
+
     # ---- what formulations say
 
     def read(self, first: int, last: int) -> KnotBars:
@@ -193,6 +197,6 @@ def rate_weights(knot: int, knots: int, dt: float) -> dict[int, float]:
 
 
 def _filled(cotangents: Cotangents, knots: int, bodies: int, joints: int) -> Cotangents:
-    """Zeros for the kinds of which there are none."""
+    """Zeros, which take no room, for the kinds of which there are none."""
     shapes = Cotangents((bodies, 3), (bodies, 3), (bodies, 6), (joints, 6), (joints, 6), (2,), (joints, 6))  # type: ignore[arg-type]
-    return Cotangents(*(np.ascontiguousarray(given) if len(given) else np.zeros((knots, *shape)) for given, shape in zip(cotangents, shapes)))
+    return Cotangents(*(np.ascontiguousarray(given) if len(given) else np.broadcast_to(0.0, (knots, *shape)) for given, shape in zip(cotangents, shapes)))

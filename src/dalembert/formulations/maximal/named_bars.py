@@ -28,7 +28,7 @@ def named_bar(mechanism: Mechanism, model: Model, bars: Bars, name: str, known: 
     owner, _, what = name.rpartition(".")
     element = (owners(mechanism) if known is None else known).get(owner)
     if isinstance(element, Body):
-        return _of_body(mechanism, bars, element, what)
+        return _of_body(mechanism, model, bars, element, what)
     if isinstance(element, JointElement):
         return _of_joint(bars.joints[element.index], element, what)
     if isinstance(element, Coupling) and what in ("ratio", "offset"):
@@ -41,7 +41,7 @@ def named_bar(mechanism: Mechanism, model: Model, bars: Bars, name: str, known: 
     return None
 
 
-def _of_body(mechanism: Mechanism, bars: Bars, body: Body, what: str) -> np.ndarray | None:
+def _of_body(mechanism: Mechanism, model: Model, bars: Bars, body: Body, what: str) -> np.ndarray | None:
     bar = bars.bodies[body.index]
     if what == "mass":
         return np.array(bar["mass"])
@@ -51,25 +51,17 @@ def _of_body(mechanism: Mechanism, bars: Bars, body: Body, what: str) -> np.ndar
     if what in ("force", "torque"):
         return bar["wrench"][:3].copy() if what == "force" else bar["wrench"][3:].copy()
     if what == "centre_of_mass":
-        return -points_on(mechanism, bars, body)
+        return -points_on(mechanism, model, bars, body.index)
     return None
 
 
-def points_on(mechanism: Mechanism, bars: Bars, body: Body) -> np.ndarray:
+def points_on(mechanism: Mechanism, model: Model, bars: Bars, body: int) -> np.ndarray:
     """Sum of the bars of all points that elements have on a body."""
-    total = np.zeros(3)
-    for joint in mechanism.joints:
-        for end, point in ((joint.parent, "point_parent"), (joint.child, "point_child")):
-            if end is body:
-                total += bars.joints[point][joint.index]
-    first = 0
-    for path in mechanism.paths:
-        for number, end in enumerate(path.bodies):
-            if end is body:
-                total += bars.points["point"][first + number]
-        first += len(path.points)
+    total = bars.joints["point_parent"][model.joints["parent"] == body].sum(axis=0)
+    total += bars.joints["point_child"][model.joints["child"] == body].sum(axis=0)
+    total += bars.points["point"][model.points["body"] == body].sum(axis=0)
     for number, load in enumerate((*mechanism.point_forces, *mechanism.drags, *mechanism.penalties)):
-        if load.body is body and not isinstance(load, Drag):
+        if load.body.index == body and not isinstance(load, Drag):
             total += bars.loads["numbers"][number, :3]
     return total
 

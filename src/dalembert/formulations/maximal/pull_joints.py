@@ -19,8 +19,9 @@ from dalembert.model.frames import frame_rotation, turn_angle, unwrap
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.own_rows import DISTANCE_ROW, HELIX
 from dalembert.model.pose import joint_at_knot
-from dalembert.model.records import BALL, FIRST, SLIDE
+from dalembert.model.records import BALL, FIRST, ROTATION, SLIDE, TRANSLATION
 from dalembert.model.rows import direction_gradient, row_axes, turned
+from dalembert.model.turning import add_rotation, add_translation
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     add3,
@@ -149,9 +150,25 @@ def pull_joint_wrench(model, work, bars, index, scale):
     f = (0.0, 0.0, 0.0)
     T_parent = (0.0, 0.0, 0.0)
     T_child = (0.0, 0.0, 0.0)
+    # rows of one kind turn alike: forces of translation rows add up, and so do second axes of rotation rows with one first axis
+    A = (0.0, 0.0, 0.0)
+    a0 = (0.0, 0.0, 0.0)
+    b0 = (0.0, 0.0, 0.0)
     for k in range(joint.rows):
         mu = at.mu[k]
-        add_row(K, joint, at, k, mu, y, C, Rp)
+        if joint.row_direction[k] < 0 and joint.row_kind[k] == TRANSLATION:
+            A = add3(A, scale3(mu, load3(joint.row_a[k])))
+        elif joint.row_direction[k] < 0 and joint.row_kind[k] == ROTATION:
+            a, b = load3(joint.row_a[k]), scale3(mu, load3(joint.row_b[k]))
+            if a == a0:
+                b0 = add3(b0, b)
+            elif neg3(a) == a0:
+                b0 = sub3(b0, b)
+            else:
+                add_rotation(K, 1.0, a0, b0, C)
+                a0, b0 = a, b
+        else:
+            add_row(K, joint, at, k, mu, y, C, Rp)
         f = add3(f, scale3(mu, load3(at.Gc[k])))
         T_parent = add3(T_parent, scale3(mu, load3(at.Gp[k, 3:])))
         T_child = add3(T_child, scale3(mu, load3(at.Gc[k, 3:])))
@@ -162,6 +179,8 @@ def pull_joint_wrench(model, work, bars, index, scale):
         if joint.row_kind[k] == HELIX:  # of its torque, -lead a on the child and lead a on the parent
             a = load3(joint.row_a[k])
             bar.pitch -= mu / (2.0 * pi) * (dot3(a, load3(first[3:])) - dot3(mat_t_vec(C, a), load3(second[3:])))
+    add_translation(K, A, y, C, Rp, load3(joint.point_child))
+    add_rotation(K, 1.0, a0, b0, C)
     if scale != 0.0:
         if joint.active:
             K *= 1.0 / scale

@@ -254,7 +254,7 @@ def pull_project(model, work, bars, compliance, half, left, rate_bars):
             first = max(first, size)
         elif not size < 0.5 * before:
             break
-        if not size > 1e-14 * first:
+        if not size > 1e-13 * first:
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)

@@ -53,7 +53,7 @@ from dalembert.spatial.tuples import (
 )
 
 #: a pass that leaves this part of what the first one met is the last one; most passes
-SMALL, PASSES = 1e-14, 12
+SMALL, PASSES = 1e-12, 12
 
 
 @inline

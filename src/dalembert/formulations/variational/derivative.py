@@ -24,7 +24,7 @@ class VariationalAdjoint(MaximalAdjoint):
             bodies, joints, couplings = self.engine.sizes
             scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
             recording = type(self.recording)(*(array[first:last] for array in self.recording))
-            cotangents = type(self.cotangents)(*(array[first:last] for array in self.cotangents))
+            cotangents = self.part(first, last)
             given = self.given
             at = np.minimum(np.arange(first, last), max(len(given.wrench), len(given.joint), len(given.tension), 1) - 1)
             inputs = given._replace(
