@@ -34,6 +34,7 @@ class Configurations:
         self._model = compile_model(self.mechanism)
         self._placement = Placement.of(self.mechanism, self._model)
         tree = build_tree(self.mechanism, self._model)
+        self._model = self._model._replace(splines=tree.splines)
         # nothing is prescribed but what a call says; coordinates are numbered in the order of the names
         nodes = tree.nodes.copy()
         nodes["driven"] = 0
