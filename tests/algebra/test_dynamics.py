@@ -122,6 +122,16 @@ def test_half_the_joints_prescribed(seed):
     assert close(algebra.forward_dynamics(q, v, forces), found, 1e-10)
 
 
+def test_derivatives_with_joints_prescribed():
+    algebra, rng, q, v, a = in_motion([*KINDS.values(), None], 2)
+    tau, prescribed, n = rng.normal(size=algebra.size), ["joint 1", "joint 5", "joint 9"], algebra.size
+    found = algebra.hybrid_dynamics_derivatives(q, v, tau, a, prescribed)
+    by_q = slope(lambda e, h: np.stack(algebra.hybrid_dynamics(algebra.integrate(q, e, h), v, tau, a, prescribed)), n)
+    by_v = slope(lambda e, h: np.stack(algebra.hybrid_dynamics(q, v + h * e, tau, a, prescribed)), n)
+    assert close(np.stack([found.da_dq, found.dtau_dq]), by_q)
+    assert close(np.stack([found.da_dv, found.dtau_dv]), by_v)
+
+
 @pytest.mark.parametrize("kind", ["Revolute", "Spherical", "Free"])
 def test_integrate_and_difference(kind):
     algebra, rng, q, v, _ = case(kind, 0.5)

@@ -33,6 +33,15 @@ class ForwardDerivatives(NamedTuple):
     da_dtau: np.ndarray
 
 
+class HybridDerivatives(NamedTuple):
+    """Derivatives (n, n) of hybrid dynamics, rows of what is given zero: ``da_dq`` and ``dtau_dq`` along the tangent, ``da_dv``, ``dtau_dv``."""
+
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+
+
 class Dynamics(Kinematics):
     """Forces ``tau`` do work on the rates: N along distances, N m along angles, the torque in the parent's axes at free rotations.
 
@@ -203,6 +212,21 @@ class Dynamics(Kinematics):
             if held[own].any() and not held[own].all():
                 raise ModelError(f"the three directions {', '.join(self.names[own])} of a free rotation are prescribed together, or none of them is")
         return held
+
+    def hybrid_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, a: ArrayLike, prescribed: Iterable[str] = (),
+    ) -> HybridDerivatives:
+        """Exact derivatives of ``hybrid_dynamics``."""
+        names = [prescribed] if isinstance(prescribed, str) else list(prescribed)
+        held = self._prescribed(names)
+        found, _ = self.hybrid_dynamics(q, v, tau, a, names)
+        by_q, by_v, M = self._derivatives(q, v, found, self._model.gravity)
+        moved = [np.zeros((self.size, self.size)) for _ in range(2)]
+        forced = [np.zeros((self.size, self.size)) for _ in range(2)]
+        for change, force, by in zip(moved, forced, (by_q, by_v)):
+            change[~held] = -np.linalg.solve(M[np.ix_(~held, ~held)], by[~held])
+            force[held] = by[held] + M[np.ix_(held, ~held)] @ change[~held]
+        return HybridDerivatives(*moved, *forced)
 
     def forward_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> ForwardDerivatives:
         """Exact derivatives of ``forward_dynamics``: -M^-1 times those of inverse dynamics at the accelerations found."""
