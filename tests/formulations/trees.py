@@ -7,7 +7,6 @@ import dalembert as da
 from dalembert.mechanism.mechanism import Body
 
 
-
 def curve() -> da.SplineCurve:
     """A motion along a bent line that turns."""
     rng = np.random.default_rng(1)
