@@ -5,7 +5,7 @@ in the mechanism's order; the last axis of a joint's numbers has room for six di
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -35,12 +35,28 @@ class Inputs(NamedTuple):
     tension: np.ndarray  # (S, couplings) tensions that are added to those of paths, N
 
 
+class Samples(NamedTuple):
+    """Inputs at some fractions of every step: ``per`` rows for each step, one where no input is a function of time."""
+
+    wrench: np.ndarray  # (S per, n, 6) as in ``Inputs``
+    joint: np.ndarray  # (S per, joints, 6)
+    tension: np.ndarray  # (S per, couplings)
+    #: (S, fractions, 3, joints, 6) targets with their rates and accelerations; of length zero where nothing follows one
+    motion: np.ndarray
+    per: int
+
+
 class Source(Protocol):
-    """Where an engine takes inputs from: those of whole steps, and of a part of one (fractions of it)."""
+    """Where an engine takes inputs from: those of whole steps, of a part of one (fractions of it), or at moments of each."""
+
+    #: steps that there are inputs for
+    end: int
 
     def window(self, first: int, count: int) -> Inputs: ...
 
     def part(self, step: int, start: float, length: float) -> Inputs: ...
+
+    def samples(self, first: int, count: int, fractions: Sequence[float]) -> Samples: ...
 
 
 class Knot(NamedTuple):

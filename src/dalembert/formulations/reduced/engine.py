@@ -50,7 +50,8 @@ class ReducedEngine(MaximalEngine):
         return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
-        start_nodes(self.tree, start, state)
+        state.nodes["turn1"][:, 0] = 1.0
+        start_nodes(self.tree, start, state.nodes)
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""

@@ -19,6 +19,8 @@ import numpy as np
 from dalembert.forces.bodies import push_on_bodies
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import ball_torque, direction_force
+from dalembert.formulations.reduced.tie_equations import evaluate_ties
+from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, KEPT, Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import ZERO6, about, slid, turned_about_axis, turned_about_point, unit3
 from dalembert.model.pose import put6
@@ -53,23 +55,38 @@ NODE_FLOW = np.dtype(
         F, x=3, v=3, turn=4, a=3, tau=3,
         # placement in the parent node's frame and in the world; twist, velocity part of the acceleration; articulated inertia
         # [[J, B], [B^T, M]] and force; I S, D^-1 and u; acceleration, less gravity's
-        R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6, load=6,
+        R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6,
+        # what ties push with; what is added to D besides: reflected inertia, and what methods add to it
+        load=6, extra=6,
     )
 )
+#: forces along the coordinates and wrench on the frame; what they change: second derivatives, the frame's acceleration, forces
+#: along driven directions; and scratch
+NODE_ANSWER = np.dtype(fields(F, f=3, e=6, a=3, A=6, held=3, u=3, F=6))
+
+
+class FlowScratch(NamedTuple):
+    """A record per node for motion, and one for answers of the inertia to forces."""
+
+    nodes: np.ndarray
+    answers: np.ndarray
 
 
 class Flow(NamedTuple):
     """A mechanism in motion: what a rate of change of the state is made of.
 
-    ``loaded``: wrenches act on bodies besides gravity; ``forced``: inputs act along joints that have no law of their own.
+    ``loaded``: wrenches act on bodies besides gravity, or ties do; ``forced``: inputs act along joints that have no law of their
+    own; ``closed``: some ties stay closed.
     """
 
     model: Model
     tree: np.ndarray
     work: Work
-    nodes: np.ndarray
+    own: FlowScratch
+    ties: Ties
     loaded: bool
     forced: bool
+    closed: bool
 
 
 # symmetric matrices
@@ -140,7 +157,7 @@ def moved_along(node, v):
 @inline
 def place_flow(flow):
     """Placement, twist and velocity part of the acceleration of all nodes; inertias and forces of their own frames."""
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes = flow.tree, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.kind == AXIS:
@@ -183,8 +200,8 @@ def own_inertia(node, at):
 
 @kernel
 def load_flow(flow):
-    """Subtract the wrenches of inputs and loads, gravity apart, from the forces of the nodes."""
-    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.nodes
+    """Subtract the wrenches of inputs, loads and ties, gravity apart, from the forces of the nodes. Returns False where a loop is flipped."""
+    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.body < 0:
@@ -199,7 +216,9 @@ def load_flow(flow):
     if model.loads.shape[0] > 0:
         push_on_bodies(model, work, work.velocity, 0)
         push_on_bodies(model, work, work.velocity, 1)
-    g = load3(model.gravity)
+    g, tied = load3(model.gravity), flow.ties.rows.shape[0] > 0
+    if tied and not push_ties(flow):
+        return False
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.body < 0:
@@ -207,12 +226,36 @@ def load_flow(flow):
         load = work.bodies[node.body].load
         force = sub3(load3(load), scale3(node.mass, g))
         store6(at.F, sub6(load6(at.F), (load3(load[3:]), mat_t_vec(load9(at.W), force))))
+        if tied:
+            store6(at.F, sub6(load6(at.F), load6(at.load)))
+    return True
+
+
+@kernel
+def push_ties(flow):
+    """Gradients of all ties, and the wrenches of those that follow a law in ``load``. Returns False where a loop is flipped."""
+    nodes, ties = flow.own.nodes, flow.ties
+    for i in range(nodes.shape[0]):
+        store6(nodes[i].load, ZERO6)
+    for i in range(ties.rows.shape[0]):
+        ties.rows[i].mu = 0.0
+    if not evaluate_ties(flow):
+        return False
+    for i in range(ties.rows.shape[0]):
+        row = ties.rows[i]
+        if row.kind == CLOSED or row.kind == KEPT or row.kind == ACROSS_JOINT or row.kind == ACROSS_PATH:
+            continue
+        row.mu = -row.r  # what the law says: the residual is the force less that
+        for e in range(row.first, row.first + row.ends):
+            load = nodes[ties.ends[e].node].load
+            store6(load, add6(load6(load), scale6(row.mu, load6(ties.ends[e].G))))
+    return True
 
 
 @inline
 def push_flow(flow):
     """Write ``tau`` of all nodes: springs, dampers, servos and inputs along their coordinates, rotors apart."""
-    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.nodes
+    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         at.tau[0] = 0.0
@@ -248,7 +291,11 @@ def gather(tree, nodes, i):
         T = (X[0] + top[0], X[1] + top[1], X[2] + top[2], X[3] + top[3], X[4] + top[4], X[5] + top[5], X[6] + top[6], X[7] + top[7], X[8] + top[8])
         L = (B[0] + low[0], B[3] + low[1], B[6] + low[2], B[1] + low[3], B[4] + low[4], B[7] + low[5], B[2] + low[6], B[5] + low[7], B[8] + low[8])
         E = mat_mul(K, L)
-        D = sym_inverse((T[0] - E[0], T[1] - E[1], T[2] - E[2], T[3] - E[3], T[4] - E[4], T[5] - E[5], T[6] - E[6], T[7] - E[7], T[8] - E[8]))
+        x = at.extra
+        D = sym_inverse((
+            T[0] - E[0] + x[0], T[1] - E[1] + x[1], T[2] - E[2] + x[2], T[3] - E[3], T[4] - E[4] + x[3], T[5] - E[5] + x[4],
+            T[6] - E[6], T[7] - E[7], T[8] - E[8] + x[5],
+        ))
         u = sub3(load3(at.tau), add3(force[0], cross3(force[1], r)))
         store9(at.D, D)
         store3(at.u, u)
@@ -265,7 +312,7 @@ def gather(tree, nodes, i):
     elif node.kind == LINE or node.kind == AXIS:
         S = load6(node.screw)
         U = times_inertia(J, B, M, S)
-        d = 1.0 / (dot6(S, U) + node.rotor)
+        d = 1.0 / (dot6(S, U) + at.extra[0])
         u = at.tau[0] - dot6(S, force)
         at.D[0] = d
         at.u[0] = u
@@ -337,12 +384,12 @@ def release(flow, tree, nodes, i):
 @kernel
 def placed_dynamics(flow):
     """Second derivatives ``a`` of all nodes, after ``place_flow``. Returns False when one is not finite."""
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes = flow.tree, flow.own.nodes
     count = tree.shape[0]
     for i in range(count):
         own_inertia(tree[i], nodes[i])
-    if flow.loaded:
-        load_flow(flow)
+    if flow.loaded and not load_flow(flow):
+        return False
     push_flow(flow)
     for i in range(count - 1, -1, -1):
         gather(tree, nodes, i)
@@ -365,37 +412,40 @@ def forward_dynamics(flow):
 
 @kernel
 def inverse_inertia(flow):
-    """``a`` = M^-1 (tau + J^T e), with the wrenches ``e`` on the nodes in ``load``, after ``forward_dynamics`` (RedMax Algorithm 10).
+    """Answers ``a`` = M^-1 (f + J^T e), and what frames accelerate by, after ``forward_dynamics`` (RedMax Algorithm 10).
 
-    Driven directions stand still. ``F``, ``u`` and ``A`` are overwritten; ``A`` is what the frames then accelerate by.
+    Driven directions have the ``a`` that they are given, and ``held`` is what this takes.
     """
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes, answers = flow.tree, flow.own.nodes, flow.own.answers
     for i in range(tree.shape[0]):
-        store6(nodes[i].F, scale6(-1.0, load6(nodes[i].load)))
+        store6(answers[i].F, scale6(-1.0, load6(answers[i].e)))
     for i in range(tree.shape[0] - 1, -1, -1):
-        node, at = tree[i], nodes[i]
-        force = load6(at.F)
-        if not node.driven:
-            for j in range(node.count):
-                at.u[j] = at.tau[j] - dot6(column_of(node, j), force)
-            for j in range(node.count):
-                force = add6(force, scale6(pivot_times(node, at, j, at.u), load6(at.U[j])))
-        if node.parent >= 0:
-            above = nodes[node.parent].F
-            store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), force)))
-    for i in range(tree.shape[0]):
-        node, at = tree[i], nodes[i]
-        A = ZERO6 if node.parent < 0 else to_child(load9(at.R), load3(at.p), load6(nodes[node.parent].A))
+        node, at, answer = tree[i], nodes[i], answers[i]
+        force = load6(answer.F)
         if node.driven:
-            for j in range(node.count):
-                at.a[j] = 0.0
+            force = add6(force, times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), moved_along(node, answer.a)))
         else:
             for j in range(node.count):
-                at.u[j] -= dot6(load6(at.U[j]), A)
+                answer.u[j] = answer.f[j] - dot6(column_of(node, j), force)
             for j in range(node.count):
-                at.a[j] = pivot_times(node, at, j, at.u)
-            A = add6(A, moved_along(node, at.a))
-        store6(at.A, A)
+                force = add6(force, scale6(pivot_times(node, at, j, answer.u), load6(at.U[j])))
+        if node.parent >= 0:
+            above = answers[node.parent].F
+            store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), force)))
+    for i in range(tree.shape[0]):
+        node, at, answer = tree[i], nodes[i], answers[i]
+        A = ZERO6 if node.parent < 0 else to_child(load9(at.R), load3(at.p), load6(answers[node.parent].A))
+        if not node.driven:
+            for j in range(node.count):
+                answer.u[j] -= dot6(load6(at.U[j]), A)
+            for j in range(node.count):
+                answer.a[j] = pivot_times(node, at, j, answer.u)
+        A = add6(A, moved_along(node, answer.a))
+        store6(answer.A, A)
+        if node.driven:
+            W = add6(load6(answer.F), times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), A))
+            for j in range(node.count):
+                answer.held[j] = dot6(column_of(node, j), W) + node.rotor * answer.a[j]
 
 
 @inline
@@ -406,8 +456,9 @@ def pivot_times(node, at, j, u):
     return at.D[0] * u[0]
 
 
-def new_flow(nodes: int) -> np.ndarray:
-    """Room for forward dynamics."""
-    flow = np.zeros(nodes, NODE_FLOW)
-    flow["turn"][:, 0] = 1.0
-    return flow
+def new_flow(tree: np.ndarray) -> FlowScratch:
+    """Room for forward dynamics of a tree's nodes."""
+    scratch = FlowScratch(np.zeros(len(tree), NODE_FLOW), np.zeros(len(tree), NODE_ANSWER))
+    scratch.nodes["turn"][:, 0] = 1.0
+    scratch.nodes["extra"][:, 0] = tree["rotor"]
+    return scratch

@@ -5,12 +5,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Start
-from dalembert.formulations.reduced.state import ReducedState
 from dalembert.model.tree import AXIS, LINE, POINT, Tree
 
 
-def start_nodes(tree: Tree, start: Start, state: ReducedState) -> None:
-    """Write coordinates and rates of all nodes at a pose with velocities.
+def start_nodes(tree: Tree, start: Start, state: np.ndarray) -> None:
+    """Write coordinates ``q``, ``turn`` and rates ``v`` of the records ``state`` of all nodes at a pose with velocities.
 
     Coordinates of joints are the start's own; slides of bodies without joints, and free rotations, follow from the poses, and
     rates from the relative twist of every chain of nodes, by least squares.
@@ -18,7 +17,7 @@ def start_nodes(tree: Tree, start: Start, state: ReducedState) -> None:
     nodes = tree.nodes
     positions = np.vstack([start.position, np.zeros(3)])
     turns = Rotation.from_quat(np.vstack([start.orientation, [1.0, 0.0, 0.0, 0.0]]), scalar_first=True)
-    state.nodes["turn"][:, 0] = state.nodes["turn1"][:, 0] = 1.0
+    state["turn"][:, 0] = 1.0
     first = 0
     while first < len(nodes):
         last = first
@@ -30,13 +29,13 @@ def start_nodes(tree: Tree, start: Start, state: ReducedState) -> None:
         body = int(nodes["body"][last])
         relative = turns[above].inv() * turns[body]
         shift = turns[above].inv().apply(positions[body] - positions[above])
-        _place_chain(nodes[chain], state.nodes[chain], start, relative, shift)
+        _place_chain(nodes[chain], state[chain], start, relative, shift)
         up = start.velocity[above] if above >= 0 else np.zeros(6)
         own = start.velocity[body]
         # relative twist (angular, linear) in the body's frame
         spin = own[3:] - relative.inv().apply(up[3:])
         moved = turns[body].inv().apply(own[:3] - up[:3]) - relative.inv().apply(np.cross(up[3:], shift))
-        _rate_chain(nodes[chain], state.nodes[chain], np.concatenate([spin, moved]))
+        _rate_chain(nodes[chain], state[chain], np.concatenate([spin, moved]))
         first = last + 1
 
 
