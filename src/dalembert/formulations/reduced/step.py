@@ -181,7 +181,7 @@ def nudge_all(stage, attempt):
             fastest = max(fastest, abs(stage.own.nodes[i].v[j]))
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
-            stage.own.nodes[i].x[j] += nudge(3 * i + j, attempt) * fastest * stage.c
+            stage.own.nodes[i].v[j] += nudge(3 * i + j, attempt) * fastest
 
 
 @kernel
