@@ -30,12 +30,19 @@ OPEN, TRIES = 1e-12, 12
 
 @inline
 def is_closed(row):
+    """True for rows that stay closed."""
     return row.kind == CLOSED or row.kind == KEPT
+
+
+@inline
+def takes_part(row):
+    """True for rows whose forces are unknown: those that stay closed, and laws that a method takes at the end of its step."""
+    return is_closed(row) or row.scale > 0.0
 
 
 @kernel
 def factor_closed(flow):
-    """Form and factor G M^-1 G^T of the rows that stay closed; others get the row of a unit matrix."""
+    """Form and factor G M^-1 G^T of the rows that take part, with their ``scale`` on the diagonal; others have a row of the unit matrix."""
     rows, ends, S = flow.ties.rows, flow.ties.ends, flow.ties.S
     answers = flow.own.answers
     for i in range(answers.shape[0]):
@@ -47,18 +54,19 @@ def factor_closed(flow):
             S[i, j] = 0.0
         S[i, i] = 1.0
     for i in range(rows.shape[0]):
-        if not is_closed(rows[i]):
+        if not takes_part(rows[i]):
             continue
         for k in range(answers.shape[0]):
             store6(answers[k].e, ZERO6)
         push_row(flow, rows[i], 1.0)
         inverse_inertia(flow)
         for j in range(rows.shape[0]):
-            if is_closed(rows[j]):
+            if takes_part(rows[j]):
                 total = 0.0
                 for e in range(rows[j].first, rows[j].first + rows[j].ends):
                     total += dot6(load6(ends[e].G), load6(answers[ends[e].node].A))
                 S[j, i] = total
+        S[i, i] += rows[i].scale
     return factor_semidefinite(S, flow.ties.order, flow.ties.vector)
 
 
@@ -73,13 +81,13 @@ def push_row(flow, row, size):
 
 @kernel
 def answer_rows(flow, rank):
-    """Answers to the forces along the closed rows that make their numbers change by ``vector``, which becomes these forces."""
+    """Answers to the forces along the rows that take part that make their numbers change by ``vector``, which becomes these forces."""
     rows, vector = flow.ties.rows, flow.ties.vector
     solve_semidefinite(flow.ties.S, flow.ties.order, rank, vector)
     for k in range(flow.own.answers.shape[0]):
         store6(flow.own.answers[k].e, ZERO6)
     for i in range(rows.shape[0]):
-        if is_closed(rows[i]):
+        if takes_part(rows[i]):
             push_row(flow, rows[i], vector[i])
     inverse_inertia(flow)
 
@@ -126,8 +134,11 @@ def row_acceleration(flow, row):
 
 
 @kernel
-def rates_of_change(flow):
-    """Second derivatives of all nodes after ``place_flow``, loops included. Returns False when one is not finite."""
+def rates_of_change(flow, pull):
+    """Second derivatives of all nodes after ``place_flow``, loops included. Returns False when one is not finite.
+
+    ``pull`` (1/s): Baumgarte's alpha and beta for what is open of a loop (RedMax eq. 1.97).
+    """
     if not placed_dynamics(flow):
         return False
     if not flow.closed:
@@ -135,7 +146,11 @@ def rates_of_change(flow):
     rows, vector = flow.ties.rows, flow.ties.vector
     rank = factor_closed(flow)
     for i in range(rows.shape[0]):
-        vector[i] = -row_acceleration(flow, rows[i]) if is_closed(rows[i]) else 0.0
+        vector[i] = 0.0
+        if is_closed(rows[i]):
+            vector[i] = -row_acceleration(flow, rows[i])
+            if pull > 0.0:
+                vector[i] -= 2.0 * pull * row_flow(flow, rows[i]) + pull * pull * rows[i].r
     answer_rows(flow, rank)
     size = 0.0
     for i in range(rows.shape[0]):

@@ -1,7 +1,9 @@
-"""Explicit methods in joint coordinates: the classical Runge-Kutta method and semi-implicit Euler, whole runs in one kernel.
+"""Steps by rates of change in joint coordinates, whole runs in one kernel: the classical Runge-Kutta method, semi-implicit and
+linearly implicit Euler, and the paper's baselines for loops, with rows at the level of rates or of accelerations (eq. 2.105, 2.106).
 
 A step is made of rates of change at moments of it (forward dynamics in linear time). Free rotations are quaternions there,
-with angular velocities, so that there is no chart. Loops are closed at the level of accelerations and brought back after a step.
+with angular velocities, so that there is no chart. Loops are closed at the level of accelerations and brought back after a step,
+but in the baselines, which only pull (Baumgarte, eq. 1.97).
 """
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import numpy as np
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_change
 from dalembert.formulations.reduced.forward import place_flow
+from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector, frame_rotation
 from dalembert.model.pose import put6
@@ -44,8 +47,22 @@ JUMP = 1e-9
 #: how far loops may be open after a step, m or rad
 LARGEST_GAP = 1e-9
 #: fractions of a step that the methods look at
-FRACTIONS = {"rk4": (0.0, 0.5, 1.0), "semi_implicit": (0.0, 1.0), "linearly_implicit": (0.0, 1.0)}
-RK4, SEMI_IMPLICIT = 0, 1
+FRACTIONS = {"rk4": (0.0, 0.5, 1.0)}
+RK4, SEMI_IMPLICIT, LINEARLY_IMPLICIT, KKT_VELOCITY, KKT_ACCELERATION = range(5)
+
+
+class StepOptions(NamedTuple):
+    """Which method, and the part of what is open in a loop that the baselines ask back within a step."""
+
+    method: int
+    stabilization: float
+
+
+class StepScratch(NamedTuple):
+    """Sums of stages (a record per node), and derivatives of forces."""
+
+    sums: np.ndarray
+    soft: SoftScratch
 
 
 class FlowState(NamedTuple):
@@ -148,7 +165,7 @@ def rk4_step(flow, state, samples, index, dt, sums):
         if stage > 0:
             attend(flow, samples, index, 2 if stage == 3 else 1)
             place_flow(flow)
-        if not rates_of_change(flow):
+        if not rates_of_change(flow, 0.0):
             return False
         weight = dt / 3.0 if stage == 1 or stage == 2 else dt / 6.0
         ahead = dt if stage == 2 else 0.5 * dt
@@ -176,15 +193,6 @@ def rk4_step(flow, state, samples, index, dt, sums):
     return True
 
 
-@kernel
-def semi_implicit_step(flow, dt):
-    """One step of semi-implicit Euler from placed nodes: rates first, then coordinates with the new ones."""
-    if not rates_of_change(flow):
-        return False
-    move_semi_implicitly(flow, dt)
-    return True
-
-
 @inline
 def move_semi_implicitly(flow, dt):
     """Rates by the second derivatives, then coordinates by the new rates."""
@@ -201,11 +209,11 @@ def move_semi_implicitly(flow, dt):
 
 
 @inline
-def end_step(flow, samples, index, state, dt):
+def end_step(flow, samples, index, state, dt, project):
     """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad; leaves the nodes placed."""
     attend(flow, samples, index, samples.motion.shape[1] - 1)
     size = 0.0
-    if flow.closed:
+    if flow.closed and project:
         size = close_loops(flow)
     else:
         place_flow(flow)
@@ -225,24 +233,29 @@ def begin_step(flow, samples, index):
 
 
 @kernel
-def run_steps(flow, state, samples, method, sums, recording, first, count, dt):
+def run_steps(flow, state, samples, options, own, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``samples`` start at that knot.
 
     Returns (steps done, what stayed open of the loops in the last one).
     """
-    size = 0.0
+    size, method = 0.0, options.method
+    pull = options.stabilization / dt if method >= KKT_VELOCITY else 0.0
     begin_run(flow, state)
     for index in range(count):
         begin_step(flow, samples, index)
         if method == RK4:
-            if samples.motion.shape[0] > 0 or flow.closed:
+            if samples.motion.shape[0] > 0:
                 keep(flow, state)  # a jump has changed rates
-            fine = rk4_step(flow, state, samples, index, dt, sums)
+            fine = rk4_step(flow, state, samples, index, dt, own.sums)
+        elif method in (LINEARLY_IMPLICIT, KKT_VELOCITY):
+            fine = linearly_implicit_accelerations(flow, own.soft, dt, pull)
         else:
-            fine = semi_implicit_step(flow, dt)
+            fine = rates_of_change(flow, pull)
         if not fine:
             return index, np.nan
-        size = end_step(flow, samples, index, state, dt)
+        if method != RK4:
+            move_semi_implicitly(flow, dt)
+        size = end_step(flow, samples, index, state, dt, method < KKT_VELOCITY)
         if not size < LARGEST_GAP:
             return index, size
         note(flow, state, recording, first + index + 1)

@@ -1,4 +1,4 @@
-"""What steps a mechanism in joint coordinates by explicit methods."""
+"""What steps a mechanism in joint coordinates by rates of change."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,15 +13,21 @@ from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.explicit import (
     FLOW_STATE,
     FRACTIONS,
+    KKT_ACCELERATION,
+    KKT_VELOCITY,
     LARGEST_GAP,
+    LINEARLY_IMPLICIT,
     RK4,
     SEMI_IMPLICIT,
     SUM,
     FlowState,
+    StepOptions,
+    StepScratch,
     record,
     run_steps,
 )
 from dalembert.formulations.reduced.forward import Flow, new_flow
+from dalembert.formulations.reduced.linearly_implicit import new_soft
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import start_nodes
 from dalembert.formulations.reduced.state import JOINT_STATE
@@ -31,7 +37,9 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import build_tree
 
-KINDS = {"rk4": RK4, "semi_implicit": SEMI_IMPLICIT}
+KINDS = {
+    "rk4": RK4, "semi_implicit": SEMI_IMPLICIT, "linearly_implicit": LINEARLY_IMPLICIT, "kkt_velocity": KKT_VELOCITY, "kkt_acceleration": KKT_ACCELERATION,
+}
 
 
 class FlowEngine(MaximalEngine):
@@ -112,8 +120,10 @@ class ExplicitEngine(FlowEngine):
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
-        self.fractions = FRACTIONS[options.method]
-        self.sums = np.zeros(len(self.tree.nodes), SUM)
+        self.fractions = FRACTIONS.get(options.method, (0.0, 1.0))
+        self.step_options = StepOptions(KINDS[options.method], options.stabilization)
+        count = len(self.tree.nodes)
+        self.scratch = StepScratch(np.zeros(count, SUM), new_soft(count))
 
     def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt``. Returns how many succeeded."""
@@ -132,4 +142,4 @@ class ExplicitEngine(FlowEngine):
 
     def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> tuple[int, float]:
         flow, state = self.flow(samples), self.view(numbers)
-        return self.enter(run_steps, count == 1, flow, state, samples, KINDS[self.options.method], self.sums, recording, first, count, dt)
+        return self.enter(run_steps, count == 1, flow, state, samples, self.step_options, self.scratch, recording, first, count, dt)

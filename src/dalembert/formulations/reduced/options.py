@@ -1,8 +1,11 @@
 """Options of the reduced formulation: joint coordinates along spanning trees (RedMax)."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
@@ -11,18 +14,31 @@ from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dalembert.formulations.engine import Engine
+    from dalembert.formulations.reduced.moments import Moment
 
-EXPLICIT = ("rk4", "semi_implicit")
+#: methods that step by rates of change; the last two are baselines for loops
+EXPLICIT = ("rk4", "semi_implicit", "linearly_implicit", "kkt_velocity", "kkt_acceleration")
+#: those of ``scipy.integrate.solve_ivp``
+ADAPTIVE = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reduced:
-    """Joint coordinates with step ``dt`` (s) and ``method``: "bdf1", "bdf2", "sdirk2" or "pareschi_russo", implicit; "rk4",
-    "semi_implicit", explicit.
+    """Joint coordinates with step ``dt`` (s) and a ``method``.
 
-    BDF2 starts with a step of SDIRK2. Free rotations are rotation vectors from the last knot. ``tolerance``: largest residual
-    of a step in m/s; ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up
-    to 2**max_halvings steps before ``StepFailure``.
+    "bdf1", "bdf2", "sdirk2", "pareschi_russo": implicit, loops exact inside the step. BDF2 starts with a step of SDIRK2. Free
+    rotations are rotation vectors from the last knot. ``tolerance``: largest residual of a step in m/s; ``max_iterations``: Newton
+    iterations per stage; ``max_halvings``: a step without solution is split into up to 2**max_halvings steps before
+    ``StepFailure``.
+
+    "rk4", "semi_implicit" and "linearly_implicit": rates of change in linear time, no iterations; the last takes stiff springs
+    and dampers. Loops are projected after every step. "kkt_velocity" and "kkt_acceleration" are the paper's baselines for loops:
+    linearly and semi-implicit Euler that only pull back the part ``stabilization`` (0 to 1) of what is open.
+
+    "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA": SciPy's methods, which choose their steps by ``rtol`` and ``atol``; ``dt`` is the
+    distance of the knots that are recorded. They take joint limits (an impact each time one is met; below ``resting_speed``
+    in m/s or rad/s it stays there) and ``events``: functions of a ``da.Moment`` whose sign changes are noted in ``Trajectory.events``,
+    and end the run if they have an attribute ``terminal`` that is true; ``direction`` as for ``solve_ivp``.
     """
 
     dt: float
@@ -30,12 +46,24 @@ class Reduced:
     tolerance: float = 1e-10
     max_iterations: int = 40
     max_halvings: int = 6
+    stabilization: float = 0.2
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    resting_speed: float = 0.01
+    events: Sequence[Callable[[Moment], float]] = ()
 
     def __post_init__(self) -> None:
         check_steps(self)
-        methods = (*MULTISTEP, *TABLEAUS, *EXPLICIT)
+        methods = (*MULTISTEP, *TABLEAUS, *EXPLICIT, *ADAPTIVE)
         if self.method not in methods:
             raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if not 0.0 <= self.stabilization <= 1.0:
+            raise ModelError(f"Reduced: stabilization must be between 0 and 1, got {self.stabilization}")
+        for name in ("rtol", "atol", "resting_speed"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
+                raise ModelError(f"Reduced: {name} must be positive and finite, got {getattr(self, name)}")
+        if self.events and self.method not in ADAPTIVE:
+            raise ModelError(f"Reduced: events need a method with dense output ({', '.join(ADAPTIVE)}), not {self.method!r}")
 
     def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
@@ -43,6 +71,10 @@ class Reduced:
             from dalembert.formulations.reduced.explicit_engine import ExplicitEngine
 
             return ExplicitEngine(mechanism, self)
+        if self.method in ADAPTIVE:
+            from dalembert.formulations.reduced.adaptive_engine import AdaptiveEngine
+
+            return AdaptiveEngine(mechanism, self)
         from dalembert.formulations.reduced.engine import ReducedEngine
 
         return ReducedEngine(mechanism, self)
