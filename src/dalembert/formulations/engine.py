@@ -51,6 +51,8 @@ class Source(Protocol):
 
     #: steps that there are inputs for
     end: int
+    #: the times (s) of numbers of steps
+    times: Callable[[Any], Any]
 
     def window(self, first: int, count: int) -> Inputs: ...
 
@@ -91,6 +93,8 @@ class Readings:
     touching: tuple[str, ...] = ()
     #: (weights, weight of drives, knots) -> "force", "torque", "actuation" with the redundant part least in a weighted norm
     least_norm: Callable[..., Mapping[str, np.ndarray]] | None = None
+    #: names of events, for "event_time", "event_kind", "event_position" and "event_orientation" (events first)
+    events: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
@@ -144,6 +148,11 @@ class Engine(Protocol):
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt`` (s) from knot ``first`` of the recording. Returns how many succeeded."""
+        ...
+
+    @property
+    def ended(self) -> Any:
+        """What ended the motion where ``advance`` stopped, if that was no failure; None otherwise."""
         ...
 
     def failure(self, time: float, dt: float) -> StepFailure:

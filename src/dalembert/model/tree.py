@@ -20,6 +20,8 @@ from dalembert.model.topology import spanning_tree, tree_order
 
 #: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point
 RIGID, LINE, AXIS, POINT = range(4)
+#: how a direction is driven: by a target, or held where it is
+TARGET, HELD = 1, 2
 #: numbers of coordinates of the kinds
 COUNT = (0, 1, 1, 3)
 

@@ -21,7 +21,7 @@ def in_motion(seed: int):
     nodes["x"][:, 0] = np.where((tree["count"] == 1), rng.normal(size=len(tree)), 0.0)
     start = rng.normal(size=(len(tree), 4))
     point = tree["kind"] == POINT
-    nodes["turn"][point] = (start / np.linalg.norm(start, axis=1, keepdims=True, False))[point]
+    nodes["turn"][point] = (start / np.linalg.norm(start, axis=1, keepdims=True))[point]
     return engine, own, count, rng
 
 

@@ -20,7 +20,7 @@ from dalembert.model.frames import ball_vector, frame_rotation
 from dalembert.model.pose import put6
 from dalembert.model.records import F, fields
 from dalembert.model.rows import aim
-from dalembert.model.tree import POINT
+from dalembert.model.tree import POINT, TARGET
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     add3,
@@ -109,7 +109,7 @@ def follow(flow, motion):
         aim(model.joints[i], at)
     for i in range(flow.tree.shape[0]):
         node, at, answer = flow.tree[i], flow.own.nodes[i], flow.own.answers[i]
-        if not node.driven or node.joint < 0:
+        if node.driven != TARGET or node.joint < 0:
             continue
         before = load3(at.v)
         k = node.direction
