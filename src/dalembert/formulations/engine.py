@@ -31,7 +31,9 @@ class Inputs(NamedTuple):
     wrench: np.ndarray  # (S, n, 6) force (world), torque (body)
     joint: np.ndarray  # (S, joints, 6) forces along the free directions
     target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
-    stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+    #: (S, stages, joints, 6) the same at the stages of each step, or of the first one; for reading a run, (S + 1, 2, joints, 6)
+    #: rates and accelerations of targets at the knots where they are known, NaN elsewhere, or of length zero
+    stage: np.ndarray
     tension: np.ndarray  # (S, couplings) tensions that are added to those of paths, N
 
 
@@ -113,6 +115,11 @@ class Engine(Protocol):
     @property
     def input_node(self) -> float:
         """Fraction of a step at which forces that are functions of time are taken."""
+        ...
+
+    @property
+    def exact_motion(self) -> bool:
+        """Whether rates and accelerations of targets are asked for themselves, not differenced from knot to knot."""
         ...
 
     def start(self, start: Start) -> np.ndarray:

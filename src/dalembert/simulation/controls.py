@@ -12,6 +12,7 @@ from dalembert.formulations.engine import Engine, Inputs, Samples
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 from dalembert.simulation.targets import (
+    Motion,
     Table,
     Target,
     follow_turns,
@@ -38,7 +39,7 @@ class InputTables:
         ``inputs``: by name, until a controller says otherwise.
         """
         self.mechanism, self.times, self.end = mechanism, times, steps
-        self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
+        self.nodes, self.one_start, self.input_node, self.exact_motion = engine.nodes, engine.one_start, engine.input_node, engine.exact_motion
         controlled = controlled or bool(inputs)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
@@ -173,7 +174,24 @@ class InputTables:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
         target = self.target[: steps + 1] if self.driven else np.zeros((steps + 1, *self.target.shape[1:]))
         wrench, joint, tension = self._forces(0, steps, 0.0)
-        return Inputs(wrench, joint, target, np.zeros((0, 0, *target.shape[1:])), tension)
+        return Inputs(wrench, joint, target, self._known_motion(steps), tension)
+
+    def _known_motion(self, steps: int) -> np.ndarray:
+        """(knots, 2, joints, 6) rates and accelerations of targets that are known better than by their differences, NaN elsewhere.
+
+        Of length zero where there are none.
+        """
+        names = [name for name, function in self.functions.items() if self.exact_motion or isinstance(function, Motion)]
+        names = [name for name in names if not turns_freely(self.mechanism[name])]
+        if self.agree is not None or not names:
+            return np.zeros((0, 0, *self.target.shape[1:]))
+        motion = np.full((steps + 1, 2, *self.target.shape[1:]), np.nan)
+        for name in names:
+            element, function = self.mechanism[name], self.functions[name]
+            for knot, time in enumerate(self.times(np.arange(steps + 1))):
+                for order in (1, 2):
+                    motion[knot, order - 1, element.index, : element.type.freedom] = target_derivative(element, function, time, order)
+        return motion
 
     def at(self, step: int) -> np.ndarray:
         """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) at the end of a step, one after the other."""

@@ -34,6 +34,7 @@ class MaximalEngine:
     nodes: tuple[float, ...] = ()
     one_start: bool = False
     input_node: float = 0.0
+    exact_motion: bool = False
     ended: Any = None
     options: Any
     #: a NamedTuple of the state's records, and their types

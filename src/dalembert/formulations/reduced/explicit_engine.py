@@ -45,7 +45,7 @@ KINDS = {
 class FlowEngine(MaximalEngine):
     """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
 
-    exact = True
+    exact, exact_motion = True, True
     state_type, joint_state = FlowState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
