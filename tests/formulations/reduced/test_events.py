@@ -35,7 +35,7 @@ def test_bouncing_pendulum_keeps_its_energy_and_its_period():
     from scipy.special import ellipk
 
     mechanism = da.Mechanism("pendulum")
-    rod = mechanism.body("rod", da.Rod(length=1.0, mass=1.0, axis="z"), position=[0.0, 0.0, -0.5])
+    rod = mechanism.body("rod", da.Box(size=[0.1, 0.1, 1.0], mass=1.0), position=[0.0, 0.0, -0.5])
     mechanism.joint("hinge", da.Revolute(axis="y", limits=(0.0, None), restitution=1.0), mechanism.world, rod, at=[0.0, 0.0, 0.0])
     sim = da.Simulation(mechanism, da.Reduced(dt=0.02, method="DOP853", rtol=1e-11, atol=1e-12), energy_bound=None)
     amplitude = 1.0
@@ -54,8 +54,8 @@ def test_impact_inside_a_chain_gives_the_rest_what_momentum_says():
     """At an impact only the impulse along the stopped direction acts: the other joint's momentum does not change."""
     def chain(restitution):
         mechanism = da.Mechanism("chain")
-        upper = mechanism.body("upper", da.Rod(length=1.0, mass=1.0, axis="z"), position=[0.0, 0.0, -0.5])
-        lower = mechanism.body("lower", da.Rod(length=1.0, mass=1.0, axis="z"), position=[0.0, 0.0, -1.5])
+        upper = mechanism.body("upper", da.Box(size=[0.1, 0.1, 1.0], mass=1.0), position=[0.0, 0.0, -0.5])
+        lower = mechanism.body("lower", da.Box(size=[0.1, 0.1, 1.0], mass=1.0), position=[0.0, 0.0, -1.5])
         mechanism.joint("hip", da.Revolute(axis="y"), mechanism.world, upper, at=[0.0, 0.0, 0.0])
         mechanism.joint("knee", da.Revolute(axis="y", limits=(None, 1.0), restitution=restitution), upper, lower, at=[0.0, 0.0, -1.0])
         return mechanism

@@ -118,8 +118,8 @@ def test_stiff_springs_and_dampers_are_no_matter_for_the_linearly_implicit_metho
 def arm(drive: str) -> da.Mechanism:
     """Two links in a plane; the first is driven."""
     mechanism = da.Mechanism("arm")
-    upper = mechanism.body("upper", da.Rod(length=1.0, mass=1.0, axis="x"), position=[0.5, 0.0, 0.0])
-    lower = mechanism.body("lower", da.Rod(length=1.0, mass=2.0, axis="x"), position=[1.5, 0.0, 0.0])
+    upper = mechanism.body("upper", da.Box(size=[1.0, 0.1, 0.1], mass=1.0), position=[0.5, 0.0, 0.0])
+    lower = mechanism.body("lower", da.Box(size=[1.0, 0.1, 0.1], mass=2.0), position=[1.5, 0.0, 0.0])
     mechanism.joint("shoulder", da.Revolute(axis="y", drive=drive), mechanism.world, upper)
     mechanism.joint("elbow", da.Revolute(axis="y", damping=0.1), upper, lower, at=[1.0, 0.0, 0.0])
     return mechanism

@@ -1,7 +1,7 @@
 """Forward dynamics in linear time, against the inverse dynamics of the same trees: every tree joint, also read backwards."""
 import numpy as np
 import pytest
-from test_tree_solve import random_tree
+from test_tree_solve import JOINTS, SPLINES, random_tree
 
 import dalembert as da
 from dalembert.formulations.reduced.equations import Stage, inverse_dynamics
@@ -12,13 +12,13 @@ from dalembert.model.tree import POINT
 def in_motion(seed: int):
     """An engine of a random tree with forward dynamics in motion, and the same motion for inverse dynamics."""
     rng = np.random.default_rng(seed)
-    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng))
+    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng, (*SPLINES, *SPLINES, *JOINTS)))
     tree = engine.tree.nodes
     own = new_flow(tree)
     nodes = own.nodes
     count = tree["count"][:, None] > np.arange(3)
     nodes["v"] = np.where(count, rng.normal(size=(len(tree), 3)), 0.0)
-    nodes["x"][:, 0] = np.where((tree["count"] == 1), rng.normal(size=len(tree)), 0.0)
+    nodes["x"][:, :2] = np.where(((tree["count"] == 1) | (tree["count"] == 2))[:, None], rng.uniform(0.2, 0.9, size=(len(tree), 2)), 0.0)
     start = rng.normal(size=(len(tree), 4))
     point = tree["kind"] == POINT
     nodes["turn"][point] = (start / np.linalg.norm(start, axis=1, keepdims=True))[point]

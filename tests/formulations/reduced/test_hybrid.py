@@ -110,7 +110,7 @@ def test_free_rotations_follow_too():
         mechanism = da.Mechanism("driven ball")
         ball = mechanism.body("ball", da.Box(size=[0.3, 0.2, 0.1], mass=1.0), position=[0.0, 0.0, -0.2])
         tail = mechanism.body("tail", da.Box(size=[0.1, 0.1, 0.5], mass=0.5), position=[0.0, 0.0, -0.6])
-        mechanism.joint("neck", da.Spherical(drive="motion"), ball, mechanism.world, at=[0.0, 0.0, 0.0])
+        mechanism.joint("neck", da.Spherical(drive="motion"), mechanism.world, ball, at=[0.0, 0.0, 0.0])
         mechanism.joint("hinge", da.Revolute(axis="x"), ball, tail, at=[0.0, 0.0, -0.35])
         sim = da.Simulation(mechanism, formulation, energy_bound=None)
         sim.set_target("neck", turn)

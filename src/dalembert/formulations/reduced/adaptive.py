@@ -46,8 +46,9 @@ def unpack(flow, layout, y):
         node, at, first, rate = flow.tree[i], flow.own.nodes[i], layout[i, 0], layout[i, 1]
         if node.kind == POINT:
             store4(at.turn, quaternion.normalize(load4(y[first:])))
-        elif node.count > 0:
-            at.x[0] = y[first]
+        else:
+            for j in range(node.count):
+                at.x[j] = y[first + j]
         for j in range(node.count):
             at.v[j] = y[rate + j]
 
@@ -59,8 +60,9 @@ def pack(flow, layout, y):
         node, at, first, rate = flow.tree[i], flow.own.nodes[i], layout[i, 0], layout[i, 1]
         if node.kind == POINT:
             store4(y[first:], load4(at.turn))
-        elif node.count > 0:
-            y[first] = at.x[0]
+        else:
+            for j in range(node.count):
+                y[first + j] = at.x[j]
         for j in range(node.count):
             y[rate + j] = at.v[j]
 
@@ -85,8 +87,9 @@ def rate_of_change(flow, layout, samples, y, dy):
         node, at, first, rate = flow.tree[i], flow.own.nodes[i], layout[i, 0], layout[i, 1]
         if node.kind == POINT:
             store4(dy[first:], turning(load4(at.turn), at.v))
-        elif node.count > 0:
-            dy[first] = at.v[0]
+        else:
+            for j in range(node.count):
+                dy[first + j] = at.v[j]
         for j in range(node.count):
             dy[rate + j] = at.a[j]
     return True

@@ -201,8 +201,9 @@ def shift_node(node, at, change):
     if node.kind == POINT:
         turn = quaternion.multiply(load4(at.turn), quaternion.exp(load3(change)))
         store4(at.turn, quaternion.normalize(turn))
-    elif node.count > 0:
-        at.x[0] += change[0]
+        return
+    for j in range(node.count):
+        at.x[j] += change[j]
 
 
 @kernel

@@ -18,12 +18,14 @@ from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_d
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.state import Scratch
-from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
+from dalembert.model.splines import place_spline
+from dalembert.model.tree import SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -53,15 +55,19 @@ class Stage(NamedTuple):
 
 
 @inline
-def place_node(tree, nodes, i):
+def place_node(model, tree, own, i):
     """Placement, columns, twist and pose in the world of a node at its coordinates ``x`` and rates ``v``."""
+    nodes = own.nodes
     node, at = tree[i], nodes[i]
-    R, p = placement(node, at.turn, at.x)
+    spline = own.splines[node.spline]
+    if node.kind == SPLINE:
+        place_spline(model.splines, node, at.x, spline)
+    R, p = placement(node, at, spline)
     store9(at.R, R)
     store3(at.p, p)
     for j in range(node.count):
-        store6(at.S[j], motion_column(node, at.x, j))
-    Sv = along(node, at.x, at.v)
+        store6(at.S[j], motion_column(node, at, spline, j))
+    Sv = along(node, at, spline, at.v)
     store6(at.Sv, Sv)
     if node.parent < 0:
         store6(at.V, Sv)
@@ -76,13 +82,14 @@ def place_node(tree, nodes, i):
 
 
 @inline
-def accelerate_node(tree, nodes, i):
+def accelerate_node(tree, own, i):
     """Acceleration of a node's frame for the second derivatives ``a`` of its coordinates."""
-    node, at = tree[i], nodes[i]
-    own = add6(along(node, at.x, at.a), add6(along_rate(node, at.x, at.v, at.v), bracket(load6(at.V), load6(at.Sv))))
+    node, at = tree[i], own.nodes[i]
+    spline = own.splines[node.spline]
+    change = add6(along(node, at, spline, at.a), add6(along_rate(node, at, spline, at.v), bracket(load6(at.V), load6(at.Sv))))
     if node.parent >= 0:
-        own = add6(own, to_child(load9(at.R), load3(at.p), load6(nodes[node.parent].A)))
-    store6(at.A, own)
+        change = add6(change, to_child(load9(at.R), load3(at.p), load6(own.nodes[node.parent].A)))
+    store6(at.A, change)
 
 
 @kernel
@@ -135,18 +142,30 @@ def stage_rates(stage):
 @kernel
 def inverse_dynamics(stage):
     """``F`` of all nodes and ``g`` = S . F - tau, for their ``x``, ``v``, ``a``. Returns False when a number is not finite."""
+    return evaluate_motion(stage) and balance(stage)
+
+
+@kernel
+def evaluate_motion(stage):
+    """From the roots outwards: poses, twists, accelerations, loads. Returns False as ``inverse_dynamics``."""
     tree, nodes = stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
-        place_node(tree, nodes, i)
-        accelerate_node(tree, nodes, i)
+        place_node(stage.model, tree, stage.own, i)
+        accelerate_node(tree, stage.own, i)
     place_bodies(tree, nodes, stage.work)
     gather_loads(stage)
     if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
         return False
     evaluate_joint_forces(stage)
+    return True
+
+
+@kernel
+def balance(stage):
+    """From the leaves back: ``F`` and ``g``. Returns False as ``inverse_dynamics``."""
+    tree, nodes, fine = stage.tree, stage.own.nodes, True
     for i in range(tree.shape[0]):
         own_force(tree[i], nodes[i])
-    fine = True
     for i in range(tree.shape[0] - 1, -1, -1):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
@@ -275,4 +294,4 @@ def rounding_floor(stage):
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
-    return 1e-14 * tree.shape[0] * size / stage.c
+    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))

@@ -16,32 +16,20 @@ from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_c
 from dalembert.formulations.reduced.forward import place_flow
 from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
 from dalembert.kernels import inline, kernel
-from dalembert.model.frames import ball_vector, frame_rotation
+from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
 from dalembert.model.records import F, fields
+from dalembert.model.rotations import in_joint, in_node
 from dalembert.model.rows import aim
 from dalembert.model.tree import POINT, TARGET
 from dalembert.spatial import quaternion, so3
-from dalembert.spatial.tuples import (
-    add3,
-    load3,
-    load4,
-    load9,
-    mat_mul,
-    mat_mul_t,
-    mat_t_mul,
-    mat_vec,
-    scale3,
-    store3,
-    store4,
-    transpose,
-)
+from dalembert.spatial.tuples import add3, load3, load4, load9, mat_vec, scale3, store3, store4
 from dalembert.spatial.twists import load6
 
 #: coordinates and rates at the knot; of a free rotation, its quaternion and its angular velocity in the node's frame
 FLOW_STATE = np.dtype(fields(F, q=3, v=3, turn=4))
 #: the weighted rates of change of the stages so far
-SUM = np.dtype(fields(F, q=0, turn=4, v=3))
+SUM = np.dtype(fields(F, q=2, turn=4, v=3))
 #: rates of driven directions that change by more than this at a knot (m/s or rad/s) give the rest a push
 JUMP = 1e-9
 #: how far loops may be open after a step, m or rad
@@ -78,7 +66,7 @@ def recall(flow, state):
     """Put the state's knot into the nodes."""
     for i in range(flow.tree.shape[0]):
         at, past = flow.own.nodes[i], state.nodes[i]
-        at.x[0] = past.q[0]
+        at.x[0], at.x[1] = past.q[0], past.q[1]
         store3(at.v, load3(past.v))
         store4(at.turn, load4(past.turn))
 
@@ -88,7 +76,7 @@ def keep(flow, state):
     """Coordinates and rates of the nodes are the state's."""
     for i in range(flow.tree.shape[0]):
         at, new = flow.own.nodes[i], state.nodes[i]
-        new.q[0] = at.x[0]
+        new.q[0], new.q[1] = at.x[0], at.x[1]
         store3(new.v, load3(at.v))
         store4(new.turn, load4(at.turn))
 
@@ -114,9 +102,10 @@ def follow(flow, motion):
         before = load3(at.v)
         k = node.direction
         if node.kind == POINT:
-            turn_to(model.joints[node.joint], node, at, load3(motion[0, node.joint, k:]), load3(motion[1, node.joint, k:]), load3(motion[2, node.joint, k:]))
+            turn_to(node, at, load3(motion[0, node.joint, k:]), load3(motion[1, node.joint, k:]), load3(motion[2, node.joint, k:]))
         else:
-            at.x[0], at.v[0], at.a[0] = motion[0, node.joint, k], motion[1, node.joint, k], motion[2, node.joint, k]
+            for j in range(node.count):
+                at.x[j], at.v[j], at.a[j] = motion[0, node.joint, k + j], motion[1, node.joint, k + j], motion[2, node.joint, k + j]
         for j in range(node.count):
             answer.a[j] = at.v[j] - before[j]
             largest = max(largest, abs(answer.a[j]))
@@ -124,19 +113,15 @@ def follow(flow, motion):
 
 
 @inline
-def turn_to(joint, node, at, phi, rate, acceleration):
+def turn_to(node, at, phi, rate, acceleration):
     """A free rotation at a rotation vector that moves: quaternion, angular velocity and acceleration in the node's frame."""
-    E = so3.exp_matrix(phi)
-    C = mat_mul_t(mat_mul(load9(joint.frame_parent), E), load9(joint.frame_child))
-    M = mat_t_mul(load9(node.R0), transpose(C) if node.backwards else C)
-    store4(at.turn, quaternion.from_matrix(M))
+    store4(at.turn, quaternion.from_matrix(in_node(node, so3.exp_matrix(phi))))
+    frame = load9(node.frame)
     if node.backwards:
-        # R = C^T turns with the parent: its angular velocity is that of the child, negated, in the parent's axes
-        frame, J, dJ = load9(joint.frame_parent), so3.left_jacobian(phi), so3.left_jacobian_derivative(phi, rate)
-        sign = -1.0
+        # the inverse rotation turns by the same angular velocity, negated, in the parent's axes
+        J, dJ, sign = so3.left_jacobian(phi), so3.left_jacobian_derivative(phi, rate), -1.0
     else:
-        frame, J, dJ = load9(joint.frame_child), so3.right_jacobian(phi), so3.right_jacobian_derivative(phi, rate)
-        sign = 1.0
+        J, dJ, sign = so3.right_jacobian(phi), so3.right_jacobian_derivative(phi, rate), 1.0
     store3(at.v, scale3(sign, mat_vec(frame, mat_vec(J, rate))))
     store3(at.a, scale3(sign, mat_vec(frame, add3(mat_vec(J, acceleration), mat_vec(dJ, rate)))))
 
@@ -183,13 +168,14 @@ def rk4_step(flow, state, samples, index, dt, sums):
                 for j in range(3):
                     total.v[j] = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
                     at.v[j] = past.v[j] + (total.v[j] if last else ahead * at.a[j])
-            elif node.count > 0:
-                q = (0.0 if stage == 0 else total.q) + weight * at.v[0]
-                v = (0.0 if stage == 0 else total.v[0]) + weight * at.a[0]
-                total.q = q
-                total.v[0] = v
-                at.x[0] = past.q[0] + (q if last else ahead * at.v[0])
-                at.v[0] = past.v[0] + (v if last else ahead * at.a[0])
+                continue
+            for j in range(node.count):
+                q = (0.0 if stage == 0 else total.q[j]) + weight * at.v[j]
+                v = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
+                total.q[j] = q
+                total.v[j] = v
+                at.x[j] = past.q[j] + (q if last else ahead * at.v[j])
+                at.v[j] = past.v[j] + (v if last else ahead * at.a[j])
     return True
 
 
@@ -203,9 +189,10 @@ def move_semi_implicitly(flow, dt):
                 at.v[j] += dt * at.a[j]
             turn = quaternion.multiply(load4(at.turn), quaternion.exp(scale3(dt, load3(at.v))))
             store4(at.turn, quaternion.normalize(turn))
-        elif node.count > 0:
-            at.v[0] += dt * at.a[0]
-            at.x[0] += dt * at.v[0]
+            continue
+        for j in range(node.count):
+            at.v[j] += dt * at.a[j]
+            at.x[j] += dt * at.v[j]
 
 
 @inline
@@ -311,9 +298,8 @@ def keep_turns(flow, state):
     for i in range(flow.tree.shape[0]):
         node = flow.tree[i]
         if node.kind == POINT and node.joint >= 0:
-            joint, k = flow.model.joints[node.joint], node.direction
-            R = load9(flow.own.nodes[i].R)
-            E = frame_rotation(joint, transpose(R) if node.backwards else R)
+            k = node.direction
+            E = in_joint(node, quaternion.to_matrix(load4(flow.own.nodes[i].turn)))
             coordinate = state.joints[node.joint].coordinate
             store3(coordinate[k:], ball_vector(E, load3(coordinate[k:])))
 
@@ -323,8 +309,9 @@ def keep_coordinates(flow, state, samples):
     """Coordinates and targets of the joints at the state's knot."""
     for i in range(flow.tree.shape[0]):
         node = flow.tree[i]
-        if node.joint >= 0 and node.count == 1:
-            state.joints[node.joint].coordinate[node.direction] = state.nodes[i].q[0]
+        if node.joint >= 0 and node.kind != POINT:
+            for j in range(node.count):
+                state.joints[node.joint].coordinate[node.direction + j] = state.nodes[i].q[j]
     for i in flow.ties.loops:
         for k in range(flow.model.joints[i].free):
             state.joints[i].coordinate[k] = flow.work.joints[i].coordinate[k]

@@ -29,13 +29,13 @@ from dalembert.formulations.reduced.explicit import (
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
 from dalembert.formulations.reduced.options import Reduced
-from dalembert.formulations.reduced.start import start_nodes
-from dalembert.formulations.reduced.state import JOINT_STATE
+from dalembert.formulations.reduced.start import Starter
+from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-from dalembert.model.tree import build_tree
+from dalembert.model.tree import SPLINE, build_tree
 
 KINDS = {
     "rk4": RK4, "semi_implicit": SEMI_IMPLICIT, "linearly_implicit": LINEARLY_IMPLICIT, "kkt_velocity": KKT_VELOCITY, "kkt_acceleration": KKT_ACCELERATION,
@@ -45,7 +45,7 @@ KINDS = {
 class FlowEngine(MaximalEngine):
     """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
 
-    exact, exact_motion = True, True
+    exact, exact_motion, needs_rows = True, True, False
     state_type, joint_state = FlowState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
@@ -60,6 +60,13 @@ class FlowEngine(MaximalEngine):
         self.tree = build_tree(mechanism, self.model)
         self.ties = build_ties(mechanism, self.model, self.tree)
         self.own = new_flow(self.tree.nodes)
+        for at, node in zip(self.own.nodes, self.tree.nodes):
+            if node["kind"] == SPLINE and node["count"] == 2:
+                at["extra"][3] = self.model.joints["armature"][node["joint"], node["direction"] + 1]
+        self.model = self.model._replace(splines=self.tree.splines)
+        nodes = len(self.tree.nodes)
+        placing = new_scratch(nodes, len(self.own.splines))
+        self.starter = Starter(mechanism, self.model, self.tree, placing, np.zeros(nodes, np.int64), False)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
         #: wrenches act on bodies whatever the inputs; rows stay closed
@@ -81,7 +88,10 @@ class FlowEngine(MaximalEngine):
         return (FLOW_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
-        start_nodes(self.tree, start, state.nodes)
+        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, state.clock)
+        self.starter.start(start, whole)
+        for name in FLOW_STATE.names:
+            state.nodes[name] = whole.nodes[name]
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""

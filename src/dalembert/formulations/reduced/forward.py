@@ -22,10 +22,21 @@ from dalembert.formulations.reduced.joint_forces import ball_torque, direction_f
 from dalembert.formulations.reduced.tie_equations import evaluate_ties
 from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, KEPT, Ties
 from dalembert.kernels import inline, kernel
-from dalembert.model.motions import ZERO6, about, slid, turned_about_axis, turned_about_point, unit3
+from dalembert.model.motions import (
+    ZERO6,
+    about,
+    along_rate,
+    along_spline,
+    slid,
+    spline_along,
+    turned_about_axis,
+    turned_about_point,
+    unit3,
+)
 from dalembert.model.pose import put6
 from dalembert.model.records import F, Model, Work, fields
-from dalembert.model.tree import AXIS, LINE, POINT
+from dalembert.model.splines import SPLINE_WORK, place_spline
+from dalembert.model.tree import AXIS, LINE, POINT, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -50,14 +61,14 @@ from dalembert.spatial.twists import add6, bracket, dot6, load6, scale6, store6,
 
 NODE_FLOW = np.dtype(
     fields(
-        # coordinate and rates, of a free rotation its quaternion and angular velocity (``x`` stays zero there), second
+        # coordinate and rates, of a free rotation its quaternion and angular velocity (``x`` and ``chart`` stay zero there), second
         # derivatives, forces along the coordinates (rotors apart)
-        F, x=3, v=3, turn=4, a=3, tau=3,
+        F, x=3, v=3, turn=4, chart=0, a=3, tau=3,
         # placement in the parent node's frame and in the world; twist, velocity part of the acceleration; articulated inertia
         # [[J, B], [B^T, M]] and force; I S, D^-1 and u; acceleration, less gravity's
         R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6,
-        # what ties push with; what is added to D besides: reflected inertia, and what methods add to it
-        load=6, extra=6,
+        # what ties push with; what is added to D besides: reflected inertia, and what methods add to it; columns of a spline
+        load=6, extra=6, S=(2, 6),
     )
 )
 #: forces along the coordinates and wrench on the frame; what they change: second derivatives, the frame's acceleration, forces
@@ -66,10 +77,11 @@ NODE_ANSWER = np.dtype(fields(F, f=3, e=6, a=3, A=6, held=3, u=3, F=6))
 
 
 class FlowScratch(NamedTuple):
-    """A record per node for motion, and one for answers of the inertia to forces."""
+    """A record per node for motion, one for answers of the inertia to forces, and one per spline."""
 
     nodes: np.ndarray
     answers: np.ndarray
+    splines: np.ndarray
 
 
 class Flow(NamedTuple):
@@ -137,20 +149,24 @@ def sym_turned(R, S):
 # nodes
 
 @inline
-def column_of(node, j):
+def column_of(node, at, j):
     """S_j for rates that are angular velocities where a rotation is free."""
     if node.kind == POINT:
         return about(load3(node.centre), unit3(j))
+    if node.kind == SPLINE:
+        return load6(at.S[j])
     return load6(node.screw)
 
 
 @inline
-def moved_along(node, v):
+def moved_along(node, at, v):
     """S v."""
     if node.kind == POINT:
         return about(load3(node.centre), load3(v))
     if node.kind == LINE or node.kind == AXIS:
         return scale6(v[0], load6(node.screw))
+    if node.kind == SPLINE:
+        return spline_along(node, at.S, v)
     return ZERO6
 
 
@@ -166,11 +182,13 @@ def place_flow(flow):
             R, p = slid(node, at.x[0])
         elif node.kind == POINT:
             R, p = turned_about_point(node, quaternion.to_matrix(load4(at.turn)))
+        elif node.kind == SPLINE:
+            R, p = place_on_spline(flow, node, at)
         else:
             R, p = load9(node.R0), load3(node.p0)
         store9(at.R, R)
         store3(at.p, p)
-        V = moved_along(node, at.v)
+        V = moved_along(node, at, at.v)
         if node.parent < 0:
             store9(at.W, R)
             store3(at.place, p)
@@ -184,6 +202,18 @@ def place_flow(flow):
             store3(at.place, add3(load3(above.place), mat_vec(W, p)))
             store6(at.c, bracket(V, Sv))
         store6(at.V, V)
+        if node.kind == SPLINE:
+            store6(at.c, add6(load6(at.c), along_rate(node, at, flow.own.splines[node.spline], at.v)))
+
+
+@kernel
+def place_on_spline(flow, node, at):
+    """Placement on a spline, whose columns are written."""
+    spline = flow.own.splines[node.spline]
+    place_spline(flow.model.splines, node, at.x, spline)
+    for j in range(node.count):
+        store6(at.S[j], load6(spline.S[j]))
+    return along_spline(node, spline)
 
 
 @inline
@@ -266,7 +296,8 @@ def push_flow(flow):
         if node.kind == POINT:
             store3(at.tau, ball_torque(flow, node, at))
         else:
-            at.tau[0] = direction_force(model.joints[node.joint], work.joints[node.joint], node.direction, at.x[0], at.v[0])[0]
+            for j in range(node.count):
+                at.tau[j] = direction_force(model.joints[node.joint], work.joints[node.joint], node.direction + j, at.x[j], at.v[j])[0]
 
 
 @inline
@@ -276,12 +307,21 @@ def times_inertia(J, B, M, X):
 
 
 @inline
+def without(J, B, M, d, U):
+    """[[J, B], [B^T, M]] - d U U^T."""
+    x, y, z = d * U[0][0], d * U[0][1], d * U[0][2]
+    b = U[1]
+    B = (B[0] - x * b[0], B[1] - x * b[1], B[2] - x * b[2], B[3] - y * b[0], B[4] - y * b[1], B[5] - y * b[2], B[6] - z * b[0], B[7] - z * b[1], B[8] - z * b[2])
+    return sym_less(J, d, U[0]), B, sym_less(M, d, U[1])
+
+
+@inline
 def gather(tree, nodes, i):
     """Eliminate a node's second derivatives, and add what is left of its inertia and force to the parent's."""
     node, at = tree[i], nodes[i]
     J, B, M, force, c = load_sym(at.J), load9(at.B), load_sym(at.M), load6(at.F), load6(at.c)
     if node.driven:
-        c = add6(c, moved_along(node, at.a))
+        c = add6(c, moved_along(node, at, at.a))
     elif node.kind == POINT:
         # columns (e_j, r x e_j): I S = [J + B [r]; B^T + M [r]]
         r = load3(node.centre)
@@ -309,8 +349,24 @@ def gather(tree, nodes, i):
         B = (B[0] - Q[0], B[1] - Q[1], B[2] - Q[2], B[3] - Q[3], B[4] - Q[4], B[5] - Q[5], B[6] - Q[6], B[7] - Q[7], B[8] - Q[8])
         M = (M[0] - N[0], M[1] - N[1], M[2] - N[2], M[3] - N[4], M[4] - N[5], M[5] - N[8])
         force = add6(force, (mat_vec(TD, u), mat_vec(LD, u)))
-    elif node.kind == LINE or node.kind == AXIS:
-        S = load6(node.screw)
+    elif node.count == 2:
+        S, T = load6(at.S[0]), load6(at.S[1])
+        U, Y = times_inertia(J, B, M, S), times_inertia(J, B, M, T)
+        xx, xy, yy = dot6(S, U) + at.extra[0], dot6(S, Y), dot6(T, Y) + at.extra[3]
+        d = 1.0 / (xx * yy - xy * xy)
+        at.D[0], at.D[1], at.D[3], at.D[4] = d * yy, -d * xy, -d * xy, d * xx
+        u, y = at.tau[0] - dot6(S, force), at.tau[1] - dot6(T, force)
+        at.u[0], at.u[1] = u, y
+        store6(at.U[0], U)
+        store6(at.U[1], Y)
+        if node.parent < 0:
+            return
+        # one column after the other, the second without its part along the first
+        force = add6(force, add6(scale6(at.D[0] * u + at.D[1] * y, U), scale6(at.D[3] * u + at.D[4] * y, Y)))
+        J, B, M = without(J, B, M, 1.0 / xx, U)
+        J, B, M = without(J, B, M, xx * d, sub6(Y, scale6(xy / xx, U)))
+    elif node.count == 1:
+        S = column_of(node, at, 0)
         U = times_inertia(J, B, M, S)
         d = 1.0 / (dot6(S, U) + at.extra[0])
         u = at.tau[0] - dot6(S, force)
@@ -319,10 +375,7 @@ def gather(tree, nodes, i):
         store6(at.U[0], U)
         if node.parent < 0:
             return
-        J, M = sym_less(J, d, U[0]), sym_less(M, d, U[1])
-        x, y, z = d * U[0][0], d * U[0][1], d * U[0][2]
-        b = U[1]
-        B = (B[0] - x * b[0], B[1] - x * b[1], B[2] - x * b[2], B[3] - y * b[0], B[4] - y * b[1], B[5] - y * b[2], B[6] - z * b[0], B[7] - z * b[1], B[8] - z * b[2])
+        J, B, M = without(J, B, M, d, U)
         force = add6(force, scale6(d * u, U))
     if node.parent < 0:
         return
@@ -366,18 +419,22 @@ def release(flow, tree, nodes, i):
     else:
         A = add6(to_child(R, p, load6(nodes[node.parent].A)), load6(at.c))
     if node.driven:
-        A = add6(A, moved_along(node, at.a))
+        A = add6(A, moved_along(node, at, at.a))
         W = add6(load6(at.F), times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), A))
         for j in range(node.count):
-            at.tau[j] = dot6(column_of(node, j), W) + node.rotor * at.a[j]
+            at.tau[j] = dot6(column_of(node, at, j), W) + at.extra[0 if j == 0 else 3] * at.a[j]
     elif node.kind == POINT:
         u = load3(at.u)
         rest = (u[0] - dot6(load6(at.U[0]), A), u[1] - dot6(load6(at.U[1]), A), u[2] - dot6(load6(at.U[2]), A))
         store3(at.a, mat_vec(load9(at.D), rest))
-        A = add6(A, moved_along(node, at.a))
-    elif node.kind != 0:
+        A = add6(A, moved_along(node, at, at.a))
+    elif node.count == 1:
         at.a[0] = at.D[0] * (at.u[0] - dot6(load6(at.U[0]), A))
-        A = add6(A, scale6(at.a[0], load6(node.screw)))
+        A = add6(A, scale6(at.a[0], column_of(node, at, 0)))
+    elif node.count == 2:
+        u, y = at.u[0] - dot6(load6(at.U[0]), A), at.u[1] - dot6(load6(at.U[1]), A)
+        at.a[0], at.a[1] = at.D[0] * u + at.D[1] * y, at.D[3] * u + at.D[4] * y
+        A = add6(A, moved_along(node, at, at.a))
     store6(at.A, A)
 
 
@@ -423,10 +480,10 @@ def inverse_inertia(flow):
         node, at, answer = tree[i], nodes[i], answers[i]
         force = load6(answer.F)
         if node.driven:
-            force = add6(force, times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), moved_along(node, answer.a)))
+            force = add6(force, times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), moved_along(node, at, answer.a)))
         else:
             for j in range(node.count):
-                answer.u[j] = answer.f[j] - dot6(column_of(node, j), force)
+                answer.u[j] = answer.f[j] - dot6(column_of(node, at, j), force)
             for j in range(node.count):
                 force = add6(force, scale6(pivot_times(node, at, j, answer.u), load6(at.U[j])))
         if node.parent >= 0:
@@ -440,12 +497,12 @@ def inverse_inertia(flow):
                 answer.u[j] -= dot6(load6(at.U[j]), A)
             for j in range(node.count):
                 answer.a[j] = pivot_times(node, at, j, answer.u)
-        A = add6(A, moved_along(node, answer.a))
+        A = add6(A, moved_along(node, at, answer.a))
         store6(answer.A, A)
         if node.driven:
             W = add6(load6(answer.F), times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), A))
             for j in range(node.count):
-                answer.held[j] = dot6(column_of(node, j), W) + node.rotor * answer.a[j]
+                answer.held[j] = dot6(column_of(node, at, j), W) + at.extra[0 if j == 0 else 3] * answer.a[j]
 
 
 @inline
@@ -453,12 +510,15 @@ def pivot_times(node, at, j, u):
     """Entry ``j`` of D^-1 u."""
     if node.kind == POINT:
         return at.D[3 * j] * u[0] + at.D[3 * j + 1] * u[1] + at.D[3 * j + 2] * u[2]
+    if node.count == 2:
+        return at.D[3 * j] * u[0] + at.D[3 * j + 1] * u[1]
     return at.D[0] * u[0]
 
 
 def new_flow(tree: np.ndarray) -> FlowScratch:
     """Room for forward dynamics of a tree's nodes."""
-    scratch = FlowScratch(np.zeros(len(tree), NODE_FLOW), np.zeros(len(tree), NODE_ANSWER))
+    splines = int(np.count_nonzero(tree["kind"] == SPLINE))
+    scratch = FlowScratch(np.zeros(len(tree), NODE_FLOW), np.zeros(len(tree), NODE_ANSWER), np.zeros(max(splines, 1), SPLINE_WORK))
     scratch.nodes["turn"][:, 0] = 1.0
     scratch.nodes["extra"][:, 0] = tree["rotor"]
     return scratch

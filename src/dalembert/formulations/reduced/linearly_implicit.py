@@ -15,22 +15,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.forces.ball import add_ball_spring
+from dalembert.forces.ball import rotation_spring_change
 from dalembert.formulations.reduced.closing import answer_rows, factor_closed, is_closed, row_flow, takes_part
 from dalembert.formulations.reduced.equations import add_load_blocks
 from dalembert.formulations.reduced.forward import column_of, gather, inverse_inertia, load_flow, own_inertia, push_flow
-from dalembert.formulations.reduced.joint_forces import direction_force, joint_turn
+from dalembert.formulations.reduced.joint_forces import direction_force, laws_of_ball
 from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH
 from dalembert.kernels import inline, kernel
-from dalembert.model.frames import frame_rotation
-from dalembert.model.motions import ZERO6
+from dalembert.model.motions import ZERO6, unit3
 from dalembert.model.records import F, Model, Work, fields
+from dalembert.model.rotations import in_joint
 from dalembert.model.tree import POINT
+from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
-    diagonal9,
+    add3,
     load3,
+    load4,
     load9,
     mat_mul,
+    mat_mul_t,
     mat_t_mul,
     mat_t_vec,
     mat_vec,
@@ -38,7 +41,6 @@ from dalembert.spatial.tuples import (
     scale3,
     store3,
     store9,
-    transpose,
 )
 from dalembert.spatial.twists import add6, dot6, load6, store6, to_child, to_parent
 
@@ -47,12 +49,11 @@ NODE_SOFT = np.dtype(fields(F, W=9, V=6, K=(6, 6), C=(6, 6)))
 
 
 class SoftScratch(NamedTuple):
-    """A record per node, and room for the blocks of one load (6, 6) and of a free rotation's springs (12, 12)."""
+    """A record per node, and room for the blocks of one load (6, 6)."""
 
     nodes: np.ndarray
     K: np.ndarray
     D: np.ndarray
-    ball: np.ndarray
 
 
 class Softening(NamedTuple):
@@ -66,7 +67,7 @@ class Softening(NamedTuple):
 
 def new_soft(nodes: int) -> SoftScratch:
     """Room for the derivatives of forces."""
-    return SoftScratch(np.zeros(nodes, NODE_SOFT), np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((12, 12)))
+    return SoftScratch(np.zeros(nodes, NODE_SOFT), np.zeros((6, 6)), np.zeros((6, 6)))
 
 
 @kernel
@@ -98,37 +99,42 @@ def soften_bodies(flow, soft, h):
 
 
 @inline
-def soften_joint(flow, soft, node, at, h):
+def soften_joint(flow, node, at, h):
     """What springs, dampers and servos of a joint add to its node's pivot and force."""
-    joint, tie, k = flow.model.joints[node.joint], flow.work.joints[node.joint], node.direction
+    joint, tie = flow.model.joints[node.joint], flow.work.joints[node.joint]
     if node.kind == POINT:
-        soften_ball(soft, joint, node, at, h)
+        soften_ball(joint, node, at, h)
         return
-    _, K, D = direction_force(joint, tie, k, at.x[0], at.v[0])
-    at.extra[0] = node.rotor - h * D - h * h * K
-    at.tau[0] += h * K * at.v[0]
+    for j in range(node.count):
+        _, K, D = direction_force(joint, tie, node.direction + j, at.x[j], at.v[j])
+        at.extra[3 * j] = joint.armature[node.direction + j] - h * D - h * h * K
+        at.tau[j] += h * K * at.v[j]
 
 
 @kernel
-def soften_ball(soft, joint, node, at, h):
-    """The same for a free rotation."""
-    k, G = node.direction, soft.ball
-    C = joint_turn(node, at)
-    G[:] = 0.0
-    add_ball_spring(G, joint, k, frame_rotation(joint, C), C)
-    first = 3 if node.backwards else 9
-    frame = load9(joint.frame_parent)
-    around = mat_mul(frame, mat_mul(diagonal9((joint.damping[k], joint.damping[k + 1], joint.damping[k + 2])), transpose(frame)))
-    if not node.backwards:
-        around = mat_t_mul(C, mat_mul(around, C))
+def soften_ball(joint, node, at, h):
+    """The same for a free rotation; that its torque turns with it is left out."""
+    stiffness, damping = laws_of_ball(joint, node.direction)
+    frame, rest = load9(node.frame), load9(node.rest)
+    E = in_joint(node, quaternion.to_matrix(load4(at.turn)))
+    around = mat_mul(frame, mat_mul_t(damping if node.backwards else mat_t_mul(E, mat_mul(damping, E)), frame))
+    K0, K1, K2 = ball_column(node, rest, stiffness, E, frame, 0), ball_column(node, rest, stiffness, E, frame, 1), ball_column(node, rest, stiffness, E, frame, 2)
+    K = (K0[0], K1[0], K2[0], K0[1], K1[1], K2[1], K0[2], K1[2], K2[2])
     n = 0
     for r in range(3):
         for c in range(r, 3):
-            at.extra[n] = h * around[3 * r + c] - 0.5 * h * h * (G[first + r, first + c] + G[first + c, first + r])
+            at.extra[n] = h * around[3 * r + c] - 0.5 * h * h * (K[3 * r + c] + K[3 * c + r])
             n += 1
-    for r in range(3):
-        for c in range(3):
-            at.tau[r] += h * G[first + r, first + c] * at.v[c]
+    store3(at.tau, add3(load3(at.tau), scale3(h, mat_vec(K, load3(at.v)))))
+
+
+@inline
+def ball_column(node, rest, stiffness, E, frame, j):
+    """How the torque of a free rotation's springs on the node, in its frame, changes as it turns about its axis ``j``."""
+    turned = mat_t_vec(frame, unit3(j))
+    if node.backwards:
+        return mat_vec(frame, neg3(rotation_spring_change(rest, stiffness, E, neg3(mat_t_vec(E, turned)))))
+    return mat_vec(frame, mat_t_vec(E, rotation_spring_change(rest, stiffness, E, turned)))
 
 
 @kernel
@@ -150,7 +156,7 @@ def forces_along(flow):
         node, at = tree[i], nodes[i]
         force = load6(at.F)
         for j in range(node.count):
-            answers[i].f[j] = at.tau[j] - dot6(column_of(node, j), force)
+            answers[i].f[j] = at.tau[j] - dot6(column_of(node, at, j), force)
         if node.parent >= 0:
             above = nodes[node.parent].F
             store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), force)))
@@ -186,7 +192,7 @@ def linearly_implicit_accelerations(flow, soft, h, pull):
         soften_bodies(flow, soft, h)
     for i in range(tree.shape[0]):
         if tree[i].acts and not tree[i].driven:
-            soften_joint(flow, soft, tree[i], nodes[i], h)
+            soften_joint(flow, tree[i], nodes[i], h)
     forces_along(flow)
     for i in range(tree.shape[0] - 1, -1, -1):
         gather(tree, nodes, i)

@@ -195,10 +195,29 @@ def tie_size(stage):
     size = 0.0
     for i in range(stage.ties.rows.shape[0]):
         row = stage.ties.rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             size = max(size, abs(row.r) / stage.c)
         else:
             size = max(size, abs(row.r) * row.scale)
+    return size
+
+
+@kernel
+def tie_floor(stage):
+    """The residual of the ties that the rounding of poses alone can cause, m/s: springs multiply it by their stiffness."""
+    size = 0.0
+    for i in range(stage.ties.rows.shape[0]):
+        row = stage.ties.rows[i]
+        lost = 0.0
+        for e in range(row.first, row.first + row.ends):
+            end = stage.ties.ends[e]
+            place = load3(stage.own.nodes[end.node].place)
+            torque, force = load6(end.G)
+            lost += 2e-15 * (sqrt(dot3(force, force)) * sqrt(dot3(place, place)) + sqrt(dot3(torque, torque)))
+        if row.kind == CLOSED or row.kind == KEPT:
+            size = max(size, lost / stage.c)
+        else:
+            size = max(size, (abs(row.K) + abs(row.D) / stage.c) * lost * row.scale)
     return size
 
 
@@ -230,9 +249,15 @@ def row_response(stage, row):
 
 
 @inline
+def is_closed(row):
+    """Whether a row's number stays zero, rather than that its force follows a law."""
+    return row.kind == CLOSED or row.kind == KEPT
+
+
+@inline
 def answer(row, number, rate):
     """The left-hand side of a row's equation, without its own force."""
-    if row.kind == CLOSED or row.kind == KEPT:
+    if is_closed(row):
         return number
     return -row.K * number - row.D * rate
 
@@ -270,7 +295,7 @@ def factor_ties(stage):
                 rows[i].scale = abs(number) / stage.c
     for i in range(rows.shape[0]):
         row = rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             S[i, i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c
         else:
             S[i, i] += 1.0
@@ -288,7 +313,7 @@ def tie_direction(stage, pull):
         row = rows[i]
         number, rate = row_response(stage, row)
         vector[i] = row.r - answer(row, number, rate)
-        if pull and (row.kind == CLOSED or row.kind == KEPT):
+        if pull and is_closed(row):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     solve_dense(stage.ties.S, stage.ties.order, vector)
     clear_wrenches(stage)

@@ -32,8 +32,9 @@ END = np.dtype(fields(I, node=0, slot=0) + fields(F, G=6))
 
 
 class Ties(NamedTuple):
-    """Rows, their ends, joints outside of the tree, the Schur complement with its right-hand side, and ``compliance`` (1,) of rows
-    that stay closed, relative to their own scale.
+    """Rows, their ends, joints outside of the tree, the Schur complement with its right-hand side (and room for contacts),
+    ``compliance`` (1,) of rows that stay closed, relative to their own scale, and whether the next direction is to ``pull`` (1,)
+    redundant forces towards zero.
     """
 
     rows: np.ndarray
@@ -43,6 +44,7 @@ class Ties(NamedTuple):
     order: np.ndarray
     vector: np.ndarray
     compliance: np.ndarray
+    pull: np.ndarray
 
 
 def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
@@ -98,5 +100,10 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
     size = len(rows)
     return Ties(
         np.array(rows, ROW) if rows else np.zeros(0, ROW), np.array(ends, END) if ends else np.zeros(0, END), tree.loops,
-        np.zeros((size, size)), np.zeros(size, np.int64), np.zeros(size), np.zeros(1),
+        np.zeros((size, size)), np.zeros(size, np.int64), np.zeros(size), np.zeros(1), np.zeros(1),
     )
+
+
+def no_ties() -> Ties:
+    """Of a tree alone."""
+    return Ties(np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1))
