@@ -13,7 +13,7 @@ from dalembert.formulations.reduced.state import new_scratch
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
-from dalembert.model.tree import POINT, build_tree
+from dalembert.model.tree import POINT, SPLINE, build_tree
 from dalembert.simulation.simulation import Simulation
 
 
@@ -34,13 +34,15 @@ class Configurations:
         self._model = compile_model(self.mechanism)
         self._placement = Placement.of(self.mechanism, self._model)
         tree = build_tree(self.mechanism, self._model)
+        for node in tree.nodes[tree.nodes["kind"] == SPLINE]:
+            raise ModelError(f"Algebra takes no splines yet, and joint {self.mechanism.joints[int(node['joint'])].name!r} moves along one; Reduced simulates it")
         # nothing is prescribed but what a call says; coordinates are numbered in the order of the names
         nodes = tree.nodes.copy()
         nodes["driven"] = 0
         self.names, self._slots = _number(self.mechanism, nodes)
         self._forest = tree._replace(nodes=nodes)
         self._tree = nodes
-        self._scratch = new_scratch(len(nodes))
+        self._scratch = new_scratch(len(nodes), 0)
         self._nodes = self._scratch.nodes
         self._zero = np.zeros(self.size)
 
@@ -83,7 +85,7 @@ class Configurations:
     def _put(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
         """Place all nodes."""
         vectors = self._vector(q, "q"), *(self._zero if x is None else self._vector(x, what) for x, what in ((v, "v"), (a, "a")))
-        put(self._model, self._tree, self._nodes, *vectors)
+        put(self._model, self._tree, self._scratch, *vectors)
 
     # ---- configurations
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dalembert.formulations.reduced.equations import own_force
 from dalembert.kernels import inline, kernel
-from dalembert.model.motions import ZERO6, about, along_derivative, along_rate, rate_derivative, unit3
+from dalembert.model.motions import ZERO6, about
 from dalembert.model.tree import POINT
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3
 from dalembert.spatial.twists import (
@@ -59,13 +59,6 @@ def own_variation(node, at, dq, dv, da):
             centre = load3(node.centre)
             twist = add6(twist, about(centre, cross3(load3(at.v), eta[0])))
             change = add6(change, about(centre, cross3(load3(at.a), eta[0])))
-        return eta, twist, change
-    for j in range(node.count):
-        first = along_derivative(node, at.x, j, at.v)
-        twist = add6(twist, scale6(dq[k + j], first))
-        moved = add6(along_derivative(node, at.x, j, at.a), rate_derivative(node, at.x, j, at.v, at.v))
-        sped = add6(first, along_rate(node, at.x, at.v, unit3(j)))
-        change = add6(change, add6(scale6(dq[k + j], moved), scale6(dv[k + j], sped)))
     return eta, twist, change
 
 
@@ -103,8 +96,6 @@ def vary(tree, nodes, dq, dv, da, dtau):
                     total += dot6(about(load3(node.centre), cross3(S[0], eta[0])), F)
             else:
                 total += node.rotor * da[node.dof + j]
-                for k in range(node.count):
-                    total += dq[node.dof + k] * dot6(along_derivative(node, at.x, k, unit3(j)), F)
             dtau[node.dof + j] = total
         if node.parent >= 0:
             above = nodes[node.parent].e

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dalembert.formulations.reduced.equations import accelerate_node, place_node
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
-from dalembert.model.motions import about, along_rate, unit3
+from dalembert.model.motions import ZERO6, about
 from dalembert.model.tree import POINT
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
@@ -31,47 +31,36 @@ from dalembert.spatial.tuples import (
 )
 from dalembert.spatial.twists import dot6, load6, store6, to_parent
 
-IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-
-
 @inline
-def joint_axes(model, node):
-    """A joint's canonical axes on the body of a free rotation's node; the world's for a body without a joint."""
-    if node.joint < 0:
-        return IDENTITY
-    joint = model.joints[node.joint]
-    return load9(joint.frame_parent) if node.backwards else load9(joint.frame_child)
-
-
-@inline
-def free_turn(model, node, phi):
+def free_turn(node, phi):
     """The rotation of a free rotation's node beyond its fixed placement, and B."""
-    axes, E = joint_axes(model, node), so3.exp_matrix(phi)
+    axes, E = load9(node.frame), so3.exp_matrix(phi)
     if node.backwards:
         return mat_mul_t(mat_mul_t(axes, E), axes), scale9(-1.0, axes)
     return mat_mul_t(mat_mul(axes, E), axes), mat_mul_t(axes, E)
 
 
 @kernel
-def put(model, tree, nodes, q, v, a):
+def put(model, tree, own, q, v, a):
     """Placement, twist, columns and acceleration of all nodes at a configuration with rates and accelerations (n,)."""
+    nodes = own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         first = node.dof
         if node.kind == POINT:
-            M, B = free_turn(model, node, load3(q[first:]))
+            M, B = free_turn(node, load3(q[first:]))
             store4(at.turn, quaternion.from_matrix(M))
             store3(at.x, (0.0, 0.0, 0.0))
             store3(at.v, mat_vec(B, load3(v[first:])))
             store3(at.a, mat_vec(B, load3(a[first:])))
-            place_node(tree, nodes, i)
+            place_node(model, tree, own, i)
             for j in range(3):
                 store6(at.S[j], about(load3(node.centre), column(B, j)))
         else:
             for j in range(node.count):
                 at.x[j], at.v[j], at.a[j] = q[first + j], v[first + j], a[first + j]
-            place_node(tree, nodes, i)
-        accelerate_node(tree, nodes, i)
+            place_node(model, tree, own, i)
+        accelerate_node(tree, own, i)
 
 
 @inline
@@ -81,7 +70,7 @@ def column_rate(node, at, j):
         if node.backwards:
             return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         return about(load3(node.centre), cross3(load3(at.S[j]), load3(at.v)))
-    return along_rate(node, at.x, at.v, unit3(j))
+    return ZERO6
 
 
 @kernel
@@ -196,7 +185,7 @@ def tangent_blocks(phi, rotation, left, left_inverse):
 @kernel
 def find_vector(model, tree, i, M, phi):
     """Rotation vector (3,) of a free rotation whose node ``i`` is turned by ``M`` (9,) beyond its fixed placement."""
-    axes = joint_axes(model, tree[i])
+    axes = load9(tree[i].frame)
     E = mat_mul(mat_mul(transpose(axes), load9(M)), axes)
     vector = so3.log_matrix(E)
     store3(phi, neg3(vector) if tree[i].backwards else vector)

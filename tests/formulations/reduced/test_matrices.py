@@ -1,7 +1,9 @@
 """The RedMax matrices in NumPy against the recursions: residual, inertia and Newton matrix; every joint, read both ways."""
 import numpy as np
 import pytest
-from trees import KINDS, random_tree
+from test_tree_solve import curve, surface
+from trees import KINDS as TABLE
+from trees import random_tree
 
 import dalembert as da
 from dalembert.formulations.reduced.equations import Stage, inverse_dynamics, residual
@@ -11,6 +13,11 @@ from dalembert.formulations.reduced.tree_solve import solve, solve_transposed
 from dalembert.model.tree import POINT
 
 C = 0.02
+KINDS = TABLE | {
+    "SplineCurve": curve, "SplineSurface": surface,
+    "CompositeJoint": lambda: da.CompositeJoint(da.Spherical(), da.Cylindrical(axis=(1, 1, 0)), position=(0.3, 0, 0.1), orientation=(1, 0.2, 0.3, 0.1)),
+    "splines": lambda: da.CompositeJoint(curve(), da.CompositeJoint(surface(), da.Prismatic(axis="z"), position=(0.1, 0.2, 0.3))),
+}
 
 
 class Bench:
@@ -28,11 +35,12 @@ class Bench:
         start = rng.normal(size=(len(self.nodes), 4))
         start[self.nodes["kind"] != POINT] = [1.0, 0.0, 0.0, 0.0]
         at["turn"] = start / np.linalg.norm(start, axis=1, keepdims=True)
+        at["chart"] = np.where(self.nodes["kind"] == POINT, rng.integers(13, size=len(self.nodes)), 0)
         residual(self.stage)
 
     def matrices(self):
         at = self.own.nodes
-        return reduced_matrices(self.engine.model, self.nodes, at["x"], at["v"], at["turn"])
+        return reduced_matrices(self.engine.model, self.nodes, at["x"], at["v"], at["turn"], at["chart"])
 
     def solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
         at = self.own.nodes
@@ -96,15 +104,15 @@ def test_jacobian_derivatives_by_differences():
     rng = np.random.default_rng(5)
     bench = Bench(random_tree([*KINDS.values(), None], rng, reach=3), rng)
     at, nodes = bench.own.nodes, bench.nodes
-    q, v, turn = at["x"].copy(), at["v"].copy(), at["turn"].copy()
-    filled, h = fill_jacobians(nodes, q, v, turn), 1e-5
+    q, v, turn, chart = at["x"].copy(), at["v"].copy(), at["turn"].copy(), at["chart"].copy()
+    filled, h = fill_jacobians(bench.engine.model, nodes, q, v, turn, chart), 1e-5
     for k in range(0, filled.J.shape[2], 5):
         step = np.zeros_like(q)
         step[bench.index[0][k], bench.index[1][k]] = h
-        up, down = fill_jacobians(nodes, q + step, v, turn), fill_jacobians(nodes, q - step, v, turn)
+        up, down = fill_jacobians(bench.engine.model, nodes, q + step, v, turn, chart), fill_jacobians(bench.engine.model, nodes, q - step, v, turn, chart)
         assert np.allclose((up.J - down.J) / (2 * h), filled.dJ[k], atol=1e-7)
         assert np.allclose((up.J_rate - down.J_rate) / (2 * h), filled.dJ_rate[k], atol=1e-7)
-    up, down = fill_jacobians(nodes, q + h * v, v, turn), fill_jacobians(nodes, q - h * v, v, turn)
+    up, down = fill_jacobians(bench.engine.model, nodes, q + h * v, v, turn, chart), fill_jacobians(bench.engine.model, nodes, q - h * v, v, turn, chart)
     assert np.allclose((up.J - down.J) / (2 * h), filled.J_rate, atol=1e-7)
 
 

@@ -16,7 +16,7 @@ from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import SPLINE, build_tree
-from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -38,10 +38,11 @@ class ReducedEngine(MaximalEngine):
         self.nodes = tuple(tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
-            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts,
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
         )
         self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)))
         self.model = self.model._replace(splines=self.tree.splines)
+        self.tree.nodes["switch"] = options.switch_charts
         charts = chart_numbers(mechanism, self.tree, options.rotations)
         self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
         self.work = new_work(self.model)
@@ -84,8 +85,9 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        if outcome == BEYOND:
-            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
+        beyond = self.beyond()
+        if beyond:
+            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
         reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(

@@ -12,9 +12,11 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernels import kernel
+from dalembert.formulations.reduced.state import new_scratch
 from dalembert.model.motions import along_derivative, along_rate, motion_column, placement, rate_derivative, unit3
 from dalembert.model.records import Model
-from dalembert.model.tree import POINT
+from dalembert.model.splines import place_spline
+from dalembert.model.tree import POINT, SPLINE
 from dalembert.spatial.tuples import store3, store9
 from dalembert.spatial.twists import store6
 
@@ -53,17 +55,19 @@ class Matrices(NamedTuple):
 
 
 @kernel
-def motion(node, turn, q, v, R, p, S, dS, S_rate, dS_rate):
+def motion(table, node, at, spline, R, p, S, dS, S_rate, dS_rate):
     """A node's placement and columns: S (3, 6), dS (3, 3, 6) by coordinate and column, and both for S'."""
-    turned, shift = placement(node, turn, q)
+    if node.kind == SPLINE:
+        place_spline(table, node, at.x, spline)
+    turned, shift = placement(node, at, spline)
     store9(R, turned)
     store3(p, shift)
     for j in range(node.count):
-        store6(S[j], motion_column(node, q, j))
-        store6(S_rate[j], along_rate(node, q, v, unit3(j)))
+        store6(S[j], motion_column(node, at, spline, j))
+        store6(S_rate[j], along_rate(node, at, spline, unit3(j)))
         for k in range(node.count):
-            store6(dS[k, j], along_derivative(node, q, k, unit3(j)))
-            store6(dS_rate[k, j], rate_derivative(node, q, k, v, unit3(j)))
+            store6(dS[k, j], along_derivative(node, at, spline, k, unit3(j)))
+            store6(dS_rate[k, j], rate_derivative(node, at, spline, k, unit3(j)))
 
 
 def skew(w: np.ndarray) -> np.ndarray:
@@ -81,8 +85,10 @@ def ad(V: np.ndarray) -> np.ndarray:
     return np.block([[skew(V[:3]), np.zeros((3, 3))], [skew(V[3:]), skew(V[:3])]])
 
 
-def fill_jacobians(nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray) -> Jacobians:
-    """Algorithm 11 at coordinates and rates (N, 3) of the nodes; ``turn`` (N, 4): where free rotations start from."""
+def fill_jacobians(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray, chart: np.ndarray | None = None) -> Jacobians:
+    """Algorithm 11 at coordinates and rates (N, 3) of the nodes; ``turn`` (N, 4): where free rotations start from, ``chart`` (N,): or their charts."""
+    scratch = new_scratch(len(nodes), int(np.count_nonzero(nodes["kind"] == SPLINE)))
+    scratch.nodes["x"], scratch.nodes["v"], scratch.nodes["turn"], scratch.nodes["chart"] = q, v, turn, 0 if chart is None else chart
     N, n = len(nodes), int(nodes["count"].sum())
     J, J_rate = np.zeros((N, 6, n)), np.zeros((N, 6, n))
     dJ, dJ_rate = np.zeros((n, N, 6, n)), np.zeros((n, N, 6, n))
@@ -90,7 +96,7 @@ def fill_jacobians(nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.nda
     for i, node in enumerate(nodes):
         R, p = np.zeros(9), np.zeros(3)
         S, S_rate, dS, dS_rate = np.zeros((3, 6)), np.zeros((3, 6)), np.zeros((3, 3, 6)), np.zeros((3, 3, 6))
-        motion(node, turn[i], q[i], v[i], R, p, S, dS, S_rate, dS_rate)
+        motion(model.splines, node, scratch.nodes[i], scratch.splines[node["spline"]], R, p, S, dS, S_rate, dS_rate)
         R, above, count, first = R.reshape(3, 3), int(node["parent"]), int(node["count"]), int(node["dof"])
         rotation[i] = R if above < 0 else rotation[above] @ R
         if above >= 0:
@@ -112,13 +118,13 @@ def fill_jacobians(nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.nda
     return Jacobians(J, J_rate, dJ, dJ_rate, rotation)
 
 
-def reduced_matrices(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray) -> Matrices:
+def reduced_matrices(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray, chart: np.ndarray | None = None) -> Matrices:
     """Matrices of a tree under gravity, constant wrenches, and springs, dampers and rotors along single directions.
 
-    ``q``, ``v`` (N, 3), ``turn`` (N, 4) of the nodes. Raises ModelError for laws that only the kernels know.
+    ``q``, ``v`` (N, 3), ``turn`` (N, 4), ``chart`` (N,) of the nodes. Raises ModelError for laws that only the kernels know.
     """
     _refuse(model, nodes)
-    J, J_rate, dJ, dJ_rate, rotation = fill_jacobians(nodes, q, v, turn)
+    J, J_rate, dJ, dJ_rate, rotation = fill_jacobians(model, nodes, q, v, turn, chart)
     n = J.shape[2]
     rates = np.zeros(n)
     for i, node in enumerate(nodes):
@@ -148,9 +154,9 @@ def reduced_matrices(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarr
         K += np.einsum("kxj,x->jk", dJ[:, i], inertial + load) + J[i].T @ (to_V @ dV - M_m @ d_drift + to_pose @ J[i])
         D += J[i].T @ (to_V @ J[i] - M_m @ (J_rate[i] + dV))
     for i, node in enumerate(nodes):
-        if node["joint"] >= 0 and node["count"] == 1:
-            joint, direction, k = model.joints[node["joint"]], int(node["direction"]), int(node["dof"])
-            f[k] -= joint["stiffness"][direction] * (q[i, 0] - joint["rest"][direction]) + joint["damping"][direction] * v[i, 0]
+        for j in range(int(node["count"]) if node["joint"] >= 0 and node["kind"] != POINT else 0):
+            joint, direction, k = model.joints[node["joint"]], int(node["direction"]) + j, int(node["dof"]) + j
+            f[k] -= joint["stiffness"][direction] * (q[i, j] - joint["rest"][direction]) + joint["damping"][direction] * v[i, j]
             K[k, k] -= joint["stiffness"][direction]
             D[k, k] -= joint["damping"][direction]
             M[k, k] += joint["armature"][direction]

@@ -45,16 +45,13 @@ FAR = 1.0
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout;
-    ``switch``: whether free rotations change their chart.
-    """
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
 
     compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
     tableau: Tableau
-    switch: bool
 
 
 @kernel
@@ -269,7 +266,7 @@ def accept(stage, state, after):
 
 @inline
 def finish(stage, state, targets, history, dt, after):
-    """A solved step: coordinates and targets of the joints at the next knot, and its clock."""
+    """A solved step: coordinates and targets of the joints at the next knot, its clock, and charts that are better from there."""
     model, tree, nodes = stage.model, stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
@@ -291,6 +288,7 @@ def finish(stage, state, targets, history, dt, after):
             if model.joints[i].follows[k]:
                 after.joints[i].target[k] = targets[i, k]
     after.clock[0], after.clock[1] = dt, history + 1.0
+    switch_charts(tree, after)
 
 
 @kernel
@@ -350,8 +348,6 @@ def step(model, tree, state, inputs, index, dt, options, work, own, ties, after)
         stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
-        if options.switch:
-            switch_charts(tree, after)
     return outcome, iterations, size
 
 
