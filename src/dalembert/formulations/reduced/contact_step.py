@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.reduced import step
+from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.encounter import solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
 from dalembert.formulations.reduced.state import JOINT_STATE, Scratch
@@ -136,8 +137,8 @@ def clear(parts):
 
 
 @inline
-def bear(parts, scene, again):
-    return 0
+def bear(parts, gamma, scene, again):
+    return bear_in_tree(plain(parts, gamma), scene.limits, again)
 
 
 @inline
@@ -147,7 +148,7 @@ def keep_stage(parts, stage, gamma):
 
 @kernel
 def combined_end(parts, state, b, dt):
-    tree, nodes = parts.tree, parts.knot.nodes
+    model, tree, nodes = parts.model, parts.tree, parts.knot.nodes
     for i in range(tree.shape[0]):
         at, past, stage = nodes[i], state.nodes[i], parts.own.nodes[i]
         store4(at.turn, load4(past.turn))
@@ -157,7 +158,7 @@ def combined_end(parts, state, b, dt):
             at.v[j] = 0.0
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * stage.kq[k, j]
-        place_node(parts.model, tree, parts.knot, i)
+        place_node(model, tree, parts.knot, i)
     place_bodies(tree, nodes, parts.work)
     for i in range(parts.model.bodies.shape[0] - 1):
         body = parts.work.bodies[i]
