@@ -1,14 +1,17 @@
 """What steps a mechanism in joint coordinates."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dalembert.errors import StepFailure
-from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.engine import Inputs, Knot, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.reading import TreeReader
 from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
@@ -56,11 +59,38 @@ class ReducedEngine(MaximalEngine):
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
         self.starter.start(start, state)
 
+    @property
+    def reads_tree(self) -> bool:
+        """Whether the graph of bodies and joints does not know all joints, and the tree itself is read."""
+        return not all(joint.type.has_rows for joint in self.mechanism.joints)
+
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""
         recording = new_recording(1, *self.sizes)
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
         return recording.position[0], recording.orientation[0]
+
+    def coordinates(self, numbers: np.ndarray) -> np.ndarray:
+        return self.view(numbers).joints["coordinate"].copy() if self.reads_tree else super().coordinates(numbers)
+
+    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
+        if not self.reads_tree:
+            return super().knot(numbers, inputs, rates)
+        recording = new_recording(1, *self.sizes)
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
+        reader = self._reader(recording, inputs, self.whole, recording.coordinate[0])
+        found = reader.velocities()
+        velocity, rate = np.concatenate([found["velocity"][0], found["angular_velocity"][0]], axis=1), found["rate"][0]
+        kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
+        return Knot(velocity, rate, kinetic + float(reader.pose()["potential"][0]), kinetic)
+
+    def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Any:
+        if not self.reads_tree:
+            return super()._reader(recording, inputs, dt, coordinate, pushed)
+        return TreeReader(
+            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
+            tree=self.tree, ties=self.ties,
+        )
 
     # ---- running
 

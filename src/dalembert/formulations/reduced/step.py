@@ -14,6 +14,7 @@ from dalembert.formulations.reduced.equations import (
     rounding_floor,
     size_of,
 )
+from dalembert.formulations.reduced.knots import write_joints
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
 from dalembert.formulations.reduced.tree_solve import factor, solve
@@ -365,9 +366,10 @@ def place_knot(model, tree, own, state):
 
 @kernel
 def record(model, tree, own, state, recording, knot):
-    """Write the state into the recording: poses and momenta."""
+    """Write the state into the recording: poses and momenta, coordinates and rates of joints in the tree."""
     recording.step_before[knot] = state.clock[0]
     place_knot(model, tree, own, state)
+    write_joints(tree, own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         if node.body < 0:
