@@ -46,18 +46,21 @@ JOINT = np.dtype(
 )
 
 # Kinds of couplings: a number made of the poses of several bodies.
-GEAR, PATH, FUNCTION = 0, 1, 2
+GEAR, PATH, FUNCTION, MAPPED = 0, 1, 2, 3
 # What a coupling's number does: it stays zero, or it carries a force by a law.
 CONSTRAINT, SPRING, CABLE, USER_LAW = 0, 1, 2, 3
 
 #: ``first`` and ``ends``: its bodies in the list of ends; ``slot``: which of them a gear's joints have as parent and child
 COUPLING = np.dtype(
-    fields(I, kind=0, law=0, first=0, ends=0, joint=2, direction=2, slot=4, first_point=0, points=0, row=0)
+    fields(I, kind=0, law=0, first=0, ends=0, joint=2, direction=2, slot=4, first_point=0, points=0, row=0, first_leg=0, legs=0)
     + fields("i8", function=0, law_function=0)
     + fields(F, ratio=0, offset=0, soft=0, stiffness=0, damping=0, rest=0)
 )
 #: a point of a path: its place among the coupling's ends (-1 in the world), and where it is on the body
 POINT = np.dtype(fields(I, slot=0, body=0) + fields(F, point=3))
+
+#: a coordinate of a joint in a coordinate map, with the places of its bodies among the coupling's ends; of a linear map, its weight
+LEG = np.dtype(fields(I, joint=0, direction=0, slot=2) + fields(F, weight=0))
 
 # Kinds of loads: forces on bodies by their own pose and velocity, or by a user's function of several.
 POINT_FORCE, DRAG, PENALTY, USER_LOAD = 0, 1, 2, 3
@@ -68,7 +71,7 @@ LOAD = np.dtype(fields(I, kind=0, body=0, first=0, ends=0, moving=0) + fields("i
 class Model(NamedTuple):
     """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,); indices of the joints that
     follow targets, and of those with springs, inputs or limits along their directions; the bodies of couplings and loads, one
-    element after the other; the points of paths; loads.
+    element after the other; the points of paths; loads; the joint coordinates of maps.
     """
 
     bodies: np.ndarray
@@ -80,6 +83,7 @@ class Model(NamedTuple):
     ends: np.ndarray
     points: np.ndarray
     loads: np.ndarray
+    legs: np.ndarray
 
 
 BODY_WORK = np.dtype(
