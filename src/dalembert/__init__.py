@@ -16,6 +16,7 @@ from dalembert.formulations.reduced import Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
 from dalembert.mechanism import joints
+from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AssemblyError",
+    "Bearing",
     "Box",
     "Capsule",
     "Composite",

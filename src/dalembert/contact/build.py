@@ -9,7 +9,9 @@ from scipy.spatial.transform import Rotation
 from dalembert.contact.features import _balls, ball_features, geometries, support_features
 from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
+from dalembert.mechanism.bearings import GEOMETRIES
 from dalembert.mechanism.environment import Ground, HeightField
+from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Surface, Touching
 from dalembert.model.assembly import direction_inertias
@@ -116,18 +118,36 @@ class GroundList:
 
 
 def build_limits(placement: Placement) -> np.ndarray:
-    """Records of all joint directions with limits or dry friction, weighed at the placement's pose."""
+    """Records of all joint directions with limits or dry friction, weighed at the placement's pose; those of bearings come last."""
     mechanism = placement.mechanism
     bounded = [
         (element, i) for element in mechanism.joints for i, ends in enumerate(element.type.limits)
         if np.isfinite(ends).any() or element.type.friction[i] > 0.0  # type: ignore[index]
     ]
-    limits = np.zeros(len(bounded), LIMIT)
-    for limit, (element, i) in zip(limits, bounded):
-        kind, joint = element.type, placement.model.joints[element.index]
+    borne = [(element, i) for element in mechanism.joints if element.type.bearing is not None for i in range(element.type.freedom)]
+    limits = np.zeros(len(bounded) + len(borne), LIMIT)
+    for limit, (element, i) in zip(limits, bounded + borne):
+        joint = placement.model.joints[element.index]
         limit["joint"], limit["direction"], limit["a"], limit["b"] = element.index, i, joint["parent"], joint["child"]
+    for limit, (element, i) in zip(limits, bounded):
+        kind = element.type
         limit["end"], limit["restitution"], limit["friction"] = kind.limits[i], kind.restitution, kind.friction[i]  # type: ignore[index]
-    if bounded:
-        alone, joined = direction_inertias(placement, [(element.index, i) for element, i in bounded])
+    for limit, (element, i) in zip(limits[len(bounded) :], borne):
+        limit["end"] = -np.inf, np.inf
+        _write_bearing(limit, element.type, i)
+    if len(limits):
+        alone, joined = direction_inertias(placement, [(element.index, i) for element, i in bounded + borne])
         limits["weight"] = np.maximum(alone, LEAST * joined)
     return limits
+
+
+def _write_bearing(limit: np.void, kind: Joint, direction: int) -> None:
+    """The geometry of a joint's bearing for one of its directions: the two pins of a universal joint are apart, others share."""
+    bearing, (name, axis) = kind.bearing, kind.directions[direction]
+    assert bearing is not None
+    assert bearing.thrust is not None
+    limit["bears"] = 1 + GEOMETRIES.index(kind.bears)
+    limit["bearing"] = bearing.friction, bearing.radius, 1.0 / bearing.length, bearing.thrust
+    pins = name in ("first", "second")
+    limit["share"] = 1 if pins else kind.freedom
+    limit["pin"] = axis if pins else "xyz".index((kind.turns or kind.slides)[0]) if kind.bears == "journal" else 2

@@ -94,7 +94,7 @@ def prepare(model, work, scene, dt, h, speed):
         limit_at_knot(limit, joint, at, bodies, scene.scratch)
         limit_at_end(limit, joint, at, bodies, scene.scratch)
         limit.cap = h * limit.friction
-        if limit.cap > 0.0:
+        if limit.cap > 0.0 or limit.bears != 0:
             count += 1
         for side in range(2):
             limit.awake[side] = 0
@@ -139,6 +139,9 @@ def guess_impulses(work, scene, bodies, joints, h):
         limit.gamma0[0] = max(force, 0.0)
         limit.gamma0[1] = max(-force, 0.0)
         limit.beta0 = h * joints[limit.joint].friction[limit.direction]
+        if limit.bears != 0:
+            # until ``bear`` knows the load
+            limit.cap = abs(limit.beta0) if abs(limit.beta0) > TOUCH * limit.weight else 0.0
 
 
 @kernel

@@ -32,6 +32,7 @@ from dalembert.contact.records import Scene
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.frames import relative
 from dalembert.model.pose import put6
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import load3, load9, neg3
 
 
@@ -73,7 +74,10 @@ def limit_at_knot(limit, joint, at, bodies, scratch):
     Rp = load9(parent.R)
     y, C = relative(joint, load3(parent.x), Rp, load3(child.x), load9(child.R))
     limit.c0 = coordinate_at(joint, at, limit.direction, y, C, scratch)
-    force, on_parent, on_child = coordinate_gradient(joint, limit.direction, y, C, Rp, scratch)
+    if limit.bears != 0:  # rubs against the rate itself, also of a free rotation
+        force, on_parent, on_child = direction_gradient(joint, limit.direction, y, C, Rp)
+    else:
+        force, on_parent, on_child = coordinate_gradient(joint, limit.direction, y, C, Rp, scratch)
     put6(limit.Ga, neg3(force), on_parent)
     put6(limit.Gb, force, on_child)
 

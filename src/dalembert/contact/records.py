@@ -51,10 +51,13 @@ CONTACT = np.dtype([
 ])
 
 LIMIT = np.dtype(
+    # ``bears``: 1 + its number in GEOMETRIES for the friction of a bearing along the direction, of which the joint has
+    # ``share`` records in a row that share one bound; ``pin``: the canonical axis of its pin or the normal of its plate
     fields(I, joint=0, direction=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
-            awake=2, bounced=2)
+            awake=2, bounced=2, bears=0, share=0, pin=0)
     + fields(
-        F, end=2, restitution=0, friction=0, weight=0,
+        # of a bearing: coefficient, radius (m), 1/length (1/m), radius of the collar (m)
+        F, end=2, restitution=0, friction=0, weight=0, bearing=4,
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
         bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.shapes import as_axis
 
@@ -59,6 +60,7 @@ class Joint:
     ``servo``: a motor with gains along the direction (one ``Servo`` or one, or None, per free direction).
     ``limits``: (lower, upper) in m or rad, None for no end, or one such pair (or None) per free direction; what meets an
     end comes back with ``restitution`` times its rate. ``friction``: the bound of dry friction in N or N m, per direction.
+    ``bearing``: a ``Bearing``, whose friction along all free directions follows from the load that the joint carries.
     """
 
     slides: ClassVar[str] = ""
@@ -69,6 +71,8 @@ class Joint:
     lead: ClassVar[float] = 0.0
     #: whether its coordinates place the child; a rod's do not
     places: ClassVar[bool] = True
+    #: how its surfaces carry their load: "journal", "ball", "plate" (see ``Bearing``), or not at all
+    bears: ClassVar[str] = ""
 
     stiffness: ArrayLike = field(default=0.0, kw_only=True)
     damping: ArrayLike = field(default=0.0, kw_only=True)
@@ -79,6 +83,7 @@ class Joint:
     limits: Any = field(default=None, kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
     friction: ArrayLike = field(default=0.0, kw_only=True)
+    bearing: Bearing | None = field(default=None, kw_only=True)
 
     def __new__(cls, *_: Any, **parameters: Any) -> Self:
         if "spring" in parameters:
@@ -117,7 +122,19 @@ class Joint:
         for i, (lower, upper) in enumerate(self.limits):
             if drive[i] == "motion" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
                 raise ModelError(f"{type(self).__name__}: direction {i} follows a target: it takes neither limits nor friction")
+        self._check_bearing()
         object.__setattr__(self, "_basis", self._axes())
+
+    def _check_bearing(self) -> None:
+        what = type(self).__name__
+        if self.bearing is None:
+            return
+        if not isinstance(self.bearing, Bearing):
+            raise ModelError(f"{what}: bearing must be a dalembert.Bearing, got {self.bearing!r}")
+        if not self.bears:
+            raise ModelError(f"{what} has no surfaces that slide on one another and takes no bearing; use friction= for a bound of your own")
+        if "motion" in self.drive:  # type: ignore[operator]
+            raise ModelError(f"{what}: a joint that follows a target takes no bearing: the drive overcomes its friction")
 
     def _servos(self, count: int) -> tuple[Servo | None, ...]:
         """The servos as one, or None, per free direction."""
@@ -166,7 +183,7 @@ class Joint:
     @property
     def bounded(self) -> bool:
         """True when some direction has a limit or dry friction."""
-        return bool(np.isfinite(np.array(self.limits, dtype=float)).any() or any(f > 0.0 for f in self.friction))  # type: ignore[union-attr]
+        return self.bearing is not None or bool(np.isfinite(np.array(self.limits, dtype=float)).any() or any(f > 0.0 for f in self.friction))  # type: ignore[union-attr]
 
     def _per_direction(self, name: str, count: int) -> tuple[float, ...]:
         try:
@@ -262,6 +279,7 @@ class Fixed(Joint):
 class Prismatic(_AlongAxis):
     """One translation along ``axis``."""
 
+    bears = "journal"
     slides = "x"
 
 
@@ -269,6 +287,7 @@ class Prismatic(_AlongAxis):
 class Revolute(_AlongAxis):
     """One rotation about ``axis`` (a hinge)."""
 
+    bears = "journal"
     turns = "x"
 
 
@@ -276,6 +295,7 @@ class Revolute(_AlongAxis):
 class Cylindrical(_AlongAxis):
     """A translation along ``axis`` and a rotation about it."""
 
+    bears = "journal"
     slides = "x"
     turns = "x"
 
@@ -284,6 +304,7 @@ class Cylindrical(_AlongAxis):
 class Helical(_AlongAxis):
     """A screw: a rotation about ``axis`` that advances by ``pitch`` metres per turn. Its coordinate is the angle."""
 
+    bears = "journal"
     slides = "x"
     turns = "x"
     extra = "helix"
@@ -308,6 +329,7 @@ class Helical(_AlongAxis):
 class Universal(Joint):
     """Two rotations: about ``axes[0]``, fixed on the parent, then about ``axes[1]``, fixed on the child."""
 
+    bears = "journal"
     turns = "xy"
 
     axes: tuple[Vector, Vector] = ("x", "y")
@@ -320,6 +342,7 @@ class Universal(Joint):
 class Spherical(Joint):
     """All rotations (ball and socket). Its coordinates are a rotation vector."""
 
+    bears = "ball"
     turns = "xyz"
 
 
@@ -327,6 +350,7 @@ class Spherical(Joint):
 class Planar(_InPlane):
     """Two translations in a plane and a rotation about its ``normal``."""
 
+    bears = "plate"
     slides = "xy"
     turns = "z"
 
@@ -335,6 +359,7 @@ class Planar(_InPlane):
 class Rectangular(_InPlane):
     """Two translations in a plane, no rotation ("planar, fixed orientation")."""
 
+    bears = "plate"
     slides = "xy"
 
 
@@ -342,6 +367,7 @@ class Rectangular(_InPlane):
 class PlanarFreeOrientation(_InPlane):
     """Two translations in a plane and all rotations: a point on a plane."""
 
+    bears = "ball"
     slides = "xy"
     turns = "xyz"
 
@@ -350,6 +376,7 @@ class PlanarFreeOrientation(_InPlane):
 class PinInSlot(Joint):
     """A translation along ``slot`` and a rotation about ``axis``, perpendicular to it."""
 
+    bears = "journal"
     slides = "x"
     turns = "y"
 
@@ -364,6 +391,7 @@ class PinInSlot(Joint):
 class Slot(_AlongAxis):
     """A translation along ``axis`` and all rotations ("cylindrical, free orientation")."""
 
+    bears = "ball"
     slides = "x"
     turns = "xyz"
 

@@ -18,28 +18,44 @@ ZERO6 = (ZERO3, ZERO3)
 
 
 @inline
+def slid(node, q):
+    """Rotation and translation of a slide's frame in the parent's, at its coordinate."""
+    R0 = load9(node.R0)
+    return R0, add3(load3(node.p0), mat_vec(R0, scale3(q, load3(node.screw[3:]))))
+
+
+@inline
+def turned_about_axis(node, q):
+    """The same of a turn about an axis, with its lead."""
+    R0, w, r = load9(node.R0), load3(node.screw), load3(node.centre)
+    c, s = cos(q), sin(q)
+    k = 1.0 - c
+    M = (
+        c + k * w[0] * w[0], k * w[0] * w[1] - s * w[2], k * w[0] * w[2] + s * w[1],
+        k * w[0] * w[1] + s * w[2], c + k * w[1] * w[1], k * w[1] * w[2] - s * w[0],
+        k * w[0] * w[2] - s * w[1], k * w[1] * w[2] + s * w[0], c + k * w[2] * w[2],
+    )
+    shift = add3(sub3(r, mat_vec(M, r)), scale3(node.lead * q, w))
+    return mat_mul(R0, M), add3(load3(node.p0), mat_vec(R0, shift))
+
+
+@inline
+def turned_about_point(node, M):
+    """The same of a free rotation ``M``."""
+    R0, r = load9(node.R0), load3(node.centre)
+    return mat_mul(R0, M), add3(load3(node.p0), mat_vec(R0, sub3(r, mat_vec(M, r))))
+
+
+@inline
 def placement(node, turn, q):
     """Rotation and translation of the node's frame in the parent's; ``turn``: where a free rotation's vector starts from."""
-    R0, p0 = load9(node.R0), load3(node.p0)
     if node.kind == LINE:
-        return R0, add3(p0, mat_vec(R0, scale3(q[0], load3(node.screw[3:]))))
+        return slid(node, q[0])
     if node.kind == AXIS:
-        w, r = load3(node.screw), load3(node.centre)
-        c, s = cos(q[0]), sin(q[0])
-        k = 1.0 - c
-        M = (
-            c + k * w[0] * w[0], k * w[0] * w[1] - s * w[2], k * w[0] * w[2] + s * w[1],
-            k * w[0] * w[1] + s * w[2], c + k * w[1] * w[1], k * w[1] * w[2] - s * w[0],
-            k * w[0] * w[2] - s * w[1], k * w[1] * w[2] + s * w[0], c + k * w[2] * w[2],
-        )
-        R = mat_mul(R0, M)
-        shift = add3(sub3(r, mat_vec(M, r)), scale3(node.lead * q[0], w))
-        return R, add3(p0, mat_vec(R0, shift))
+        return turned_about_axis(node, q[0])
     if node.kind == POINT:
-        r = load3(node.centre)
-        M = mat_mul(quaternion.to_matrix(load4(turn)), so3.exp_matrix(load3(q)))
-        return mat_mul(R0, M), add3(p0, mat_vec(R0, sub3(r, mat_vec(M, r))))
-    return R0, p0
+        return turned_about_point(node, mat_mul(quaternion.to_matrix(load4(turn)), so3.exp_matrix(load3(q))))
+    return load9(node.R0), load3(node.p0)
 
 
 @inline

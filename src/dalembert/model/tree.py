@@ -26,12 +26,12 @@ COUNT = (0, 1, 1, 3)
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and
     # ``direction``: whose law acts along it; ``driven``: it follows a target;
-    # ``backwards``: the joint is read from child to parent
-    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0)
+    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it
+    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0)
     # the fixed placement in the parent node's frame; the screw (angular, linear) in the node's own frame; the point that it
     # turns about, or a point of the axis, with the lead (m/rad); mass (kg) and inertia (kg m^2) about the frame's origin, the
-    # centre of mass; the body's radius of gyration (m)
-    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, length=0)
+    # centre of mass; the inertia reflected along the coordinate; the body's radius of gyration (m)
+    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, rotor=0, length=0)
 )
 
 
@@ -66,8 +66,13 @@ def factors(joint: JointElement) -> list[Factor]:
 
 
 def build_tree(mechanism: Mechanism, model: Model) -> Tree:
-    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world."""
-    chosen = spanning_tree(mechanism)
+    """The trees of a mechanism: as many joints as can be coordinates, each body reached from the world.
+
+    Loops are cut where no target is followed and no rotor's inertia is reflected, if possible.
+    """
+    joints = model.joints
+    first = [j.name for j in mechanism.joints if joints["driven"][j.index].any() or np.any(joints["armature"][j.index] > 0.0)]
+    chosen = spanning_tree(mechanism, first)
     builder = _Builder(mechanism, model)
     reached: set[int] = {-1}
     order = tree_order(mechanism, chosen)
@@ -131,7 +136,10 @@ class _Builder:
             node["centre"] = point
             node["lead"] = angular @ linear
             if joint >= 0 and direction >= 0:
-                node["driven"] = self.model.joints["driven"][joint, direction]
+                laws, own = self.model.joints[joint], slice(direction, direction + COUNT[kind])
+                node["driven"] = laws["driven"][direction]
+                node["acts"] = any(np.any(laws[name][own] != 0) for name in ("stiffness", "damping", "follows"))
+                node["rotor"] = laws["armature"][direction]
             if last:
                 node["mass"], node["inertia"] = self.model.bodies["mass"][body], self.model.bodies["inertia"][body]
             node["length"] = self.model.bodies["length"][body]

@@ -19,6 +19,7 @@ from dalembert.zoo.oscillator import damped_oscillator, mass_spring
 from dalembert.zoo.pendulum import double_pendulum, pendulum
 from dalembert.zoo.point_pendulum import conical_pendulum, simple_pendulum
 from dalembert.zoo.quadruped import Gait, leg_controller, quadruped
+from dalembert.zoo.redmax import redmax_scene
 from dalembert.zoo.satellite import SatelliteDesign, deployment, satellite_drives, solar_panel_satellite
 from dalembert.zoo.slider_crank import slider_crank
 from dalembert.zoo.three_link_loop import three_link_loop
@@ -30,7 +31,7 @@ __all__ = [
     "conical_pendulum", "contact_cylinder", "damped_oscillator", "dance", "deployment", "door", "double_four_bar",
     "double_pendulum", "fast_pendulum", "figure_motion", "four_bar_chain", "free_body", "heavy_top", "hoberman_exact",
     "hoberman_inertia", "hoberman_opening", "hoberman_sphere", "hopper", "hopper_turn", "leg_controller",
-    "mass_spring", "n_four_bar", "pendulum", "quadruped", "satellite_drives", "simple_pendulum", "slider_crank",
+    "mass_spring", "n_four_bar", "pendulum", "quadruped", "redmax_scene", "satellite_drives", "simple_pendulum", "slider_crank",
     "snake", "solar_panel_satellite", "sphere_chain", "spinning_top", "t_handle", "three_link_loop", "walker_drives",
     "walker_legs", "walker_motion",
 ]

@@ -6,6 +6,7 @@ is in the work when ``place_rows`` is called.
 """
 from __future__ import annotations
 
+from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, wake
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.nodes import Encounter, build_nodes, flow, limit_at_knot
@@ -231,7 +232,7 @@ def try_encounter(model, state, gamma, sharp, touching, work, own, scene, count,
         blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
         softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
         encounter = Encounter(Stage(model, work, own, gamma, softness * compliance), scene, gamma)
-        for _ in range(ROUNDS):
+        for again in range(ROUNDS):
             recall(model, work, state)
             guess(state, own, order)
             clear_impulses(model, work)
@@ -242,9 +243,13 @@ def try_encounter(model, state, gamma, sharp, touching, work, own, scene, count,
             woken = wake(work, scene)
             if woken > 0 and not impacts:
                 return WOKEN, iterations, size
-            if not impacts or woken + bounce(model, work, scene, gamma, touching.resting) == 0:
+            wrong = bear(model, work, scene.limits, again)
+            if impacts:
+                woken += bounce(model, work, scene, gamma, touching.resting)
+            if woken + wrong == 0:
                 break
-            let_fall(work, scene)
+            if impacts:
+                let_fall(work, scene)
             count += woken
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):

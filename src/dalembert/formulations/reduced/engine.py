@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.errors import ModelError, StepFailure
+from dalembert.errors import StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
@@ -12,10 +12,12 @@ from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import start_nodes
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import build_tree
-from dalembert.solvers.outcomes import SINGULAR, SOLVED
+from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCE
 
 
 class ReducedEngine(MaximalEngine):
@@ -30,13 +32,14 @@ class ReducedEngine(MaximalEngine):
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
-        if len(self.tree.loops) or len(self.model.couplings):
-            raise ModelError("Reduced: loops come next")
+        self.ties = build_ties(mechanism, self.model, self.tree)
         self.one_start = options.method in MULTISTEP
         tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
-        self.step_options = StepOptions(options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau)
+        self.step_options = StepOptions(
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
+        )
         self.own = new_scratch(len(self.tree.nodes))
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
@@ -62,7 +65,7 @@ class ReducedEngine(MaximalEngine):
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, recording, first, count, dt,
+            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
         if outcome != SOLVED:
@@ -78,7 +81,8 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
+        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
+        reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
@@ -86,6 +90,13 @@ class ReducedEngine(MaximalEngine):
 
     def worst_coordinate(self) -> str:
         """Name of the coordinate with the largest residual of the last try."""
+        ties = self.ties.rows
+        closed = np.where(np.isin(ties["kind"], (CLOSED, KEPT)), np.abs(ties["r"]), 0.0)
+        if closed.max(initial=0.0) > self.options.tolerance * self.whole:
+            row = ties[int(np.argmax(closed))]
+            if row["kind"] == CLOSED:
+                return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
+            return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         node = self.tree.nodes[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))]
         if node["joint"] < 0:

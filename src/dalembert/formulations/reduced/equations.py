@@ -18,6 +18,8 @@ from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_d
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.state import Scratch
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
@@ -46,6 +48,7 @@ class Stage(NamedTuple):
     tree: np.ndarray
     work: Work
     own: Scratch
+    ties: Ties
     c: float
 
 
@@ -115,12 +118,17 @@ def gather_loads(stage):
 
 @kernel
 def stage_rates(stage):
-    """Rates and accelerations of the iterate, by the stage rule."""
-    nodes, c = stage.own.nodes, stage.c
+    """Coordinates and accelerations of the iterate, by the stage rule. Its rates are what is iterated on, but for driven nodes: rates from
+    differences of large coordinates would carry their rounding, divided by the step.
+    """
+    tree, nodes, c = stage.tree, stage.own.nodes, stage.c
     for i in range(nodes.shape[0]):
         at = nodes[i]
         for j in range(3):
-            at.v[j] = (at.x[j] - at.aq[j]) / c
+            if tree[i].driven:
+                at.v[j] = (at.x[j] - at.aq[j]) / c
+            else:
+                at.x[j] = at.aq[j] + c * at.v[j]
             at.a[j] = (at.v[j] - at.av[j]) / c
 
 
@@ -133,6 +141,8 @@ def inverse_dynamics(stage):
         accelerate_node(tree, nodes, i)
     place_bodies(tree, nodes, stage.work)
     gather_loads(stage)
+    if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
+        return False
     evaluate_joint_forces(stage)
     for i in range(tree.shape[0]):
         own_force(tree[i], nodes[i])
@@ -244,7 +254,7 @@ def size_of(stage):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
             size = max(size, abs(at.g[j]) * at.scale[j])
-    return size / stage.c
+    return max(size / stage.c, tie_size(stage))
 
 
 @kernel

@@ -26,7 +26,7 @@ NODE_WORK = np.dtype(
         # change of the subtree's force with pose, twist and acceleration; how these three change with the coordinates
         L=(3, 6, 6), t=(3, 18), r=(3, 18), B=(3, 6), D=(3, 3), K=(6, 6), C=(6, 6),
         # variation of pose, twist and acceleration; wrench of the right-hand side
-        s=18, e=6, u=3, kq=(MOST_STAGES, 3), kv=(MOST_STAGES, 3),
+        s=18, e=6, u=3, kept=3, kq=(MOST_STAGES, 3), kv=(MOST_STAGES, 3),
     )
 )
 

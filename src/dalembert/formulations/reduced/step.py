@@ -14,13 +14,16 @@ from dalembert.formulations.reduced.equations import (
     rounding_floor,
     size_of,
 )
+from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector, frame_rotation
 from dalembert.model.pose import put6
-from dalembert.model.tree import POINT
+from dalembert.model.rows import aim
+from dalembert.model.tree import AXIS, POINT
 from dalembert.solvers.newton import Linear, build_newton
-from dalembert.solvers.outcomes import SOLVED
+from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     load3,
@@ -30,6 +33,7 @@ from dalembert.spatial.tuples import (
     mat_mul_t,
     mat_t_mul,
     mat_vec,
+    norm3,
     scale3,
     store3,
     store4,
@@ -37,10 +41,14 @@ from dalembert.spatial.tuples import (
 )
 from dalembert.spatial.twists import load6
 
+#: how far (rad) a turning joint of a mechanism with loops may go in a step
+FAR = 1.0
+
 
 class StepOptions(NamedTuple):
     """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
 
+    compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
@@ -51,13 +59,19 @@ class StepOptions(NamedTuple):
 def factorise(stage, size):
     """Factor the Newton matrix at the iterate, and measure the residual by it."""
     load_derivatives(stage)
-    regular = factor(stage)
+    tied = stage.ties.rows.shape[0] > 0
+    if tied:
+        tie_stiffness(stage)
+    regular = factor(stage) and (not tied or factor_ties(stage))
     return size_of(stage), regular
 
 
 @kernel
 def direction(stage, second):
     """Newton's direction from the residuals, in ``dq`` of the nodes."""
+    if stage.ties.rows.shape[0] > 0:
+        tie_direction(stage, second)
+        return
     for i in range(stage.tree.shape[0]):
         stage.own.nodes[i].e[:] = 0.0
     solve(stage.tree, stage.own)
@@ -66,10 +80,12 @@ def direction(stage, second):
 @kernel
 def move(stage, step):
     """Iterate minus ``step`` times the direction."""
-    nodes = stage.own.nodes
+    nodes, rows = stage.own.nodes, stage.ties.rows
+    for i in range(rows.shape[0]):
+        rows[i].mu -= step * rows[i].dmu
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
-            nodes[i].x[j] -= step * nodes[i].dq[j]
+            nodes[i].v[j] -= step * nodes[i].dq[j] / stage.c
 
 
 @kernel
@@ -114,13 +130,67 @@ def begin_stage(stage, state, a, index, dt):
 
 
 @kernel
+def try_stage(stage, state, targets, extrapolate, options):
+    """A stage from its first guess; with ties, with one compliance after the other until it is solved."""
+    ties = stage.ties
+    if ties.rows.shape[0] == 0:
+        guess(stage, state, extrapolate)
+        follow_targets(stage, targets)
+        return newton(stage, options.tolerance, options.max_iterations)
+    outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+    for attempt in range(len(COMPLIANCES) + NUDGES):
+        ties.compliance[0] = options.compliance * (COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0])
+        for i in range(stage.model.joints.shape[0]):
+            for k in range(6):
+                stage.work.joints[i].coordinate[k] = state.joints[i].coordinate[k]
+        if attempt < len(COMPLIANCES):
+            guess(stage, state, extrapolate and attempt == 0)
+        else:
+            nudge_all(stage, attempt)
+        follow_targets(stage, targets)
+        for i in range(ties.rows.shape[0]):
+            ties.rows[i].mu = 0.0
+            ties.rows[i].dmu = 0.0
+        outcome, spent, size = newton(stage, options.tolerance, options.max_iterations)
+        iterations += spent
+        if outcome == SOLVED:
+            return (TOO_FAST if turns_far(stage, state) else SOLVED), iterations, size
+    return outcome, iterations, size
+
+
+@kernel
+def turns_far(stage, state):
+    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly."""
+    for i in range(stage.tree.shape[0]):
+        node, at = stage.tree[i], stage.own.nodes[i]
+        if node.driven:
+            continue
+        if node.kind == AXIS and abs(at.x[0] - state.nodes[i].q[0]) > FAR:
+            return True
+        if node.kind == POINT and norm3(load3(at.x)) > FAR:
+            return True
+    return False
+
+
+@kernel
+def nudge_all(stage, attempt):
+    """Move the coordinates a little aside, by parts of the fastest."""
+    fastest = 0.0
+    for i in range(stage.tree.shape[0]):
+        for j in range(stage.tree[i].count):
+            fastest = max(fastest, abs(stage.own.nodes[i].v[j]))
+    for i in range(stage.tree.shape[0]):
+        for j in range(stage.tree[i].count):
+            stage.own.nodes[i].v[j] += nudge(3 * i + j, attempt) * fastest
+
+
+@kernel
 def guess(stage, state, extrapolate):
     """First guess of a stage: the rates of the last knot, or of the last two extrapolated."""
     for i in range(stage.tree.shape[0]):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
-            rate = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
-            at.x[j] = at.aq[j] + stage.c * rate
+            at.v[j] = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
 
 
 @kernel
@@ -130,6 +200,7 @@ def follow_targets(stage, targets):
     for i in model.driven:
         for k in range(model.joints[i].free):
             work.joints[i].target[k] = targets[i, k]
+        aim(model.joints[i], work.joints[i])
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if not node.driven:
@@ -201,6 +272,9 @@ def finish(stage, state, targets, history, dt, after):
         turn = mat_mul(load9(node.R0), quaternion.to_matrix(load4(after.nodes[i].turn)))
         E = frame_rotation(joint, transpose(turn) if node.backwards else turn)
         store3(new.coordinate[k:], ball_vector(E, load3(state.joints[node.joint].coordinate[k:])))
+    for i in stage.ties.loops:
+        for k in range(model.joints[i].free):
+            after.joints[i].coordinate[k] = stage.work.joints[i].coordinate[k]
     for i in model.driven:
         for k in range(model.joints[i].free):
             if model.joints[i].follows[k]:
@@ -209,37 +283,33 @@ def finish(stage, state, targets, history, dt, after):
 
 
 @kernel
-def multistep_step(model, tree, state, targets, dt, options, history, work, own):
+def multistep_step(model, tree, state, targets, dt, options, history, work, own, ties):
     """One step of a BDF formula (eq. 3.60, 3.77) to the ``targets`` at its end."""
-    stage = Stage(model, tree, work, own, bdf_gamma(options.multistep, dt))
+    stage = Stage(model, tree, work, own, ties, bdf_gamma(options.multistep, dt))
     begin_step(stage, state, options.multistep)
-    guess(stage, state, options.multistep == 2 and history >= 1.0)
-    follow_targets(stage, targets)
-    return newton(stage, options.tolerance, options.max_iterations)
+    return try_stage(stage, state, targets, options.multistep == 2 and history >= 1.0, options)
 
 
 @kernel
-def dirk_step(model, tree, state, targets, dt, options, work, own):
+def dirk_step(model, tree, state, targets, dt, options, work, own, ties):
     """One step of a diagonally implicit Runge-Kutta method; ``targets`` (stages, joints, 6): at the stages."""
     tableau, total, size = options.tableau, 0, 0.0
-    begin_step(Stage(model, tree, work, own, dt), state, 1)
+    begin_step(Stage(model, tree, work, own, ties, dt), state, 1)
     for index in range(tableau.b.shape[0]):
-        stage = Stage(model, tree, work, own, dt * tableau.a[index, index])
+        stage = Stage(model, tree, work, own, ties, dt * tableau.a[index, index])
         begin_stage(stage, state, tableau.a, index, dt)
-        guess(stage, state, False)
-        follow_targets(stage, targets[index])
-        outcome, iterations, size = newton(stage, options.tolerance, options.max_iterations)
+        outcome, iterations, size = try_stage(stage, state, targets[index], False, options)
         total += iterations
         if outcome != SOLVED:
             return outcome, total, size
         keep_stage(stage, index)
     if not tableau.stiffly_accurate:
-        combine(Stage(model, tree, work, own, dt), state, tableau.b, dt)
+        combine(Stage(model, tree, work, own, ties, dt), state, tableau.b, dt)
     return SOLVED, total, size
 
 
 @inline
-def step(model, tree, state, inputs, index, dt, options, work, own, after):
+def step(model, tree, state, inputs, index, dt, options, work, own, ties, after):
     """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual).
 
     BDF2 starts, and starts anew where the step changes, by a DIRK step. ``after``, which may be ``state`` itself, is written only if the step is solved.
@@ -247,12 +317,12 @@ def step(model, tree, state, inputs, index, dt, options, work, own, after):
     apply_inputs(model, work, inputs, index)
     targets, history = inputs.target[index + 1], history_of(state.clock, dt)
     if options.multistep == 1 or (options.multistep == 2 and history >= 1.0):
-        outcome, iterations, size = multistep_step(model, tree, state, targets, dt, options, history, work, own)
+        outcome, iterations, size = multistep_step(model, tree, state, targets, dt, options, history, work, own, ties)
     else:
         between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
-        outcome, iterations, size = dirk_step(model, tree, state, between, dt, options, work, own)
+        outcome, iterations, size = dirk_step(model, tree, state, between, dt, options, work, own, ties)
     if outcome == SOLVED:
-        stage = Stage(model, tree, work, own, dt)
+        stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
     return outcome, iterations, size
@@ -286,7 +356,7 @@ def record(model, tree, own, state, recording, knot):
 
 
 @kernel
-def run_steps(model, tree, state, inputs, options, work, own, recording, first, count, dt):
+def run_steps(model, tree, state, inputs, options, work, own, ties, recording, first, count, dt):
     """``count`` steps from knot ``first`` of the recording, which already holds that knot. ``inputs`` start at that knot.
 
     Returns (outcome, steps done, residual of the last try); the state is that of the last step that was solved.
@@ -294,7 +364,7 @@ def run_steps(model, tree, state, inputs, options, work, own, recording, first, 
     size = 0.0
     clear_inputs(model, work)
     for index in range(count):
-        outcome, iterations, size = step(model, tree, state, inputs, index, dt, options, work, own, state)
+        outcome, iterations, size = step(model, tree, state, inputs, index, dt, options, work, own, ties, state)
         if outcome != SOLVED:
             return outcome, index, size
         recording.substeps[first + index + 1] = 1

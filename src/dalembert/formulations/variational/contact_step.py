@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 
+from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
 from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
 from dalembert.contact.narrow import find_features
@@ -123,7 +124,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
         softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
         encounter = Encounter(Interval(model, work, dt, h, softness * compliance), scene, dt)
-        for _ in range(ROUNDS):
+        for again in range(ROUNDS):
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
             outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, blunt)
@@ -131,7 +132,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             if outcome != SOLVED:
                 break
             woken = wake(work, scene)
-            if woken + bounce(model, work, scene, dt, options.resting) == 0:
+            if woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again) == 0:
                 break
             count += woken
             outcome = NOT_CONVERGED
