@@ -20,12 +20,14 @@ from dalembert.model.topology import spanning_tree, tree_order
 
 #: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point
 RIGID, LINE, AXIS, POINT = range(4)
+#: what moves a node that is not free: a target, a coordinate map
+TARGET_NODE, MAPPED_NODE = 1, 2
 #: numbers of coordinates of the kinds
 COUNT = (0, 1, 1, 3)
 
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and
-    # ``direction``: whose law acts along it; ``driven``: it follows a target;
+    # ``direction``: whose law acts along it; ``driven``: it is free (0), or follows a target or a map;
     # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it
     fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0)
     # the fixed placement in the parent node's frame; the screw (angular, linear) in the node's own frame; the point that it
@@ -72,7 +74,7 @@ def build_tree(mechanism: Mechanism, model: Model) -> Tree:
     """
     joints = model.joints
     first = [j.name for j in mechanism.joints if joints["driven"][j.index].any() or np.any(joints["armature"][j.index] > 0.0)]
-    chosen = spanning_tree(mechanism, first)
+    chosen = spanning_tree(mechanism, [*first, *(joint.name for tied in mechanism.maps for joint in tied.joints)])
     builder = _Builder(mechanism, model)
     reached: set[int] = {-1}
     order = tree_order(mechanism, chosen)

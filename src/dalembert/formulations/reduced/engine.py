@@ -8,6 +8,7 @@ from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.reduced.maps import OWN_STATE, build_maps, check_maps, start_maps
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import start_nodes
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
@@ -15,6 +16,7 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
+from dalembert.model.compile_forces import coupling_names
 from dalembert.model.tree import build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
@@ -32,7 +34,8 @@ class ReducedEngine(MaximalEngine):
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
-        self.ties = build_ties(mechanism, self.model, self.tree)
+        self.maps = build_maps(mechanism, self.tree)
+        self.ties = build_ties(mechanism, self.model, self.tree, len(self.maps.own))
         self.one_start = options.method in MULTISTEP
         tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(tableau.c)
@@ -40,17 +43,18 @@ class ReducedEngine(MaximalEngine):
         self.step_options = StepOptions(
             COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
         )
-        self.own = new_scratch(len(self.tree.nodes))
+        self.own = new_scratch(len(self.tree.nodes), self.maps)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
 
     # ---- states
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
-        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
+        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (OWN_STATE, len(self.maps.own)), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
         start_nodes(self.tree, start, state)
+        start_maps(self.mechanism, start, rates, state.maps)
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""
@@ -64,10 +68,12 @@ class ReducedEngine(MaximalEngine):
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        self.maps.own["low"] = self.maps.own["high"] = self.view(numbers).maps["y"]
         outcome, done, size = self.enter(
             run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
+        check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
@@ -96,7 +102,7 @@ class ReducedEngine(MaximalEngine):
             row = ties[int(np.argmax(closed))]
             if row["kind"] == CLOSED:
                 return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
-            return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
+            return f"coupling {coupling_names(self.mechanism)[int(row['index'])]!r}"
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         node = self.tree.nodes[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))]
         if node["joint"] < 0:

@@ -10,7 +10,7 @@ from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation
 from dalembert.model.motions import unit3
-from dalembert.model.tree import POINT
+from dalembert.model.tree import POINT, TARGET_NODE
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
     add3,
@@ -82,7 +82,7 @@ def evaluate_joint_forces(stage):
         node, at = tree[i], own[i]
         for j in range(3):
             at.tau[j] = 0.0
-        if node.joint < 0 or node.count == 0 or node.driven:
+        if node.joint < 0 or node.count == 0 or node.driven == TARGET_NODE:
             continue
         if node.kind == POINT:
             torque = mat_t_vec(so3.right_jacobian(load3(at.x)), ball_torque(stage, node, at))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
+from dalembert.formulations.reduced.maps import Maps, no_maps
 from dalembert.model.records import F, fields
 
 #: coordinates and rates at the knot and at the knot before it; of a free rotation, the rotation itself (a quaternion) and its
@@ -32,16 +33,17 @@ NODE_WORK = np.dtype(
 
 
 class ReducedState(NamedTuple):
-    """Records over one flat array; ``clock`` as in ``Implicit``."""
+    """Records over one flat array: nodes, joints, numbers y of coordinate maps; ``clock`` as in ``Implicit``."""
 
     nodes: np.ndarray
     joints: np.ndarray
+    maps: np.ndarray
     clock: np.ndarray
 
 
 class Scratch(NamedTuple):
     """A stage's own scratch: a record per node, room for products of blocks, for stiffness and damping of a load (6, 6), and
-    for the stiffness of a free rotation's springs (12, 12).
+    for the stiffness of a free rotation's springs (12, 12); coordinate maps.
     """
 
     nodes: np.ndarray
@@ -49,8 +51,10 @@ class Scratch(NamedTuple):
     K: np.ndarray
     D: np.ndarray
     ball: np.ndarray
+    maps: Maps
 
 
-def new_scratch(nodes: int) -> Scratch:
+def new_scratch(nodes: int, maps: Maps | None = None) -> Scratch:
     """Room for stages."""
-    return Scratch(np.zeros(nodes, NODE_WORK), np.zeros((4, 6, 6)), np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((12, 12)))
+    square = np.zeros((6, 6))
+    return Scratch(np.zeros(nodes, NODE_WORK), np.zeros((4, 6, 6)), square, square.copy(), np.zeros((12, 12)), no_maps() if maps is None else maps)

@@ -6,11 +6,18 @@ from math import isfinite, sqrt
 from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.laws import coupling_law
 from dalembert.formulations.reduced.joint_forces import direction_force
-from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, DIRECTION, KEPT, LAW
+from dalembert.formulations.reduced.map_equations import (
+    add_curvature,
+    add_motion,
+    clear_motion,
+    map_response,
+)
+from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, DIRECTION, KEPT, LAW, MOVED
 from dalembert.formulations.reduced.tree_solve import solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, path_point
 from dalembert.model.pose import joint_at_knot, write_gradients
+from dalembert.model.records import MAPPED
 from dalembert.model.rows import consistent, coordinates, direction_gradient, row_value
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
 from dalembert.spatial.twists import add6, dot6, load6, scale6, store6
@@ -63,9 +70,12 @@ def evaluate_ties(stage):
         if not consistent(joint, at, C, FLIP):
             return False
     for i in range(model.couplings.shape[0]):
-        evaluate_coupling(model, work, i, False)
+        if model.couplings[i].kind != MAPPED or stage.own.maps.maps.shape[0] == 0:
+            evaluate_coupling(model, work, i, False)
     for i in range(ties.rows.shape[0]):
         row = ties.rows[i]
+        if row.kind == MOVED:
+            continue
         if row.kind == CLOSED:
             evaluate_closed(stage, row)
         elif row.kind == DIRECTION:
@@ -238,6 +248,15 @@ def answer(row, number, rate):
 
 
 @inline
+def response(stage, row):
+    """The left-hand side of a row's equation for the variations of the nodes, without its own unknown."""
+    if row.kind == MOVED:
+        return map_response(stage, row.index)
+    number, rate = row_response(stage, row)
+    return answer(row, number, rate)
+
+
+@inline
 def keep_residuals(nodes):
     for k in range(nodes.shape[0]):
         for j in range(3):
@@ -261,19 +280,23 @@ def factor_ties(stage):
         for k in range(nodes.shape[0]):
             nodes[k].g[:] = 0.0
         clear_wrenches(stage)
-        add_wrench(stage, rows[i], 1.0)
+        clear_motion(stage)
+        if rows[i].kind == MOVED:
+            add_motion(stage, rows[i].index, 1.0)
+        else:
+            add_wrench(stage, rows[i], 1.0)
         solve(stage.tree, stage.own)
         for j in range(rows.shape[0]):
-            number, rate = row_response(stage, rows[j])
-            S[j, i] = answer(rows[j], number, rate)
-            if i == j:
-                rows[i].scale = abs(number) / stage.c
+            S[j, i] = response(stage, rows[j])
+            if i == j and rows[i].kind != MOVED:
+                rows[i].scale = abs(row_response(stage, rows[i])[0]) / stage.c
     for i in range(rows.shape[0]):
         row = rows[i]
         if row.kind == CLOSED or row.kind == KEPT:
             S[i, i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c
-        else:
+        elif row.kind != MOVED:
             S[i, i] += 1.0
+    add_curvature(stage)
     restore_residuals(nodes)
     return factor_dense(S, stage.ties.order)
 
@@ -283,18 +306,21 @@ def tie_direction(stage, pull):
     """Newton's direction of nodes and ties; ``pull``: draws redundant forces towards zero."""
     rows, vector = stage.ties.rows, stage.ties.vector
     clear_wrenches(stage)
+    clear_motion(stage)
     solve(stage.tree, stage.own)
     for i in range(rows.shape[0]):
         row = rows[i]
-        number, rate = row_response(stage, row)
-        vector[i] = row.r - answer(row, number, rate)
+        vector[i] = row.r - response(stage, row)
         if pull and (row.kind == CLOSED or row.kind == KEPT):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     solve_dense(stage.ties.S, stage.ties.order, vector)
     clear_wrenches(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = vector[i]
-        add_wrench(stage, rows[i], vector[i])
+        if rows[i].kind == MOVED:
+            add_motion(stage, rows[i].index, vector[i])
+        else:
+            add_wrench(stage, rows[i], vector[i])
     solve(stage.tree, stage.own)
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.own_rows import DISTANCE_ROW
-from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, PATH, F, I, Model, fields
+from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
 from dalembert.model.tree import Tree
 
 #: kinds of rows: a joint's row that stays closed; a direction of such a joint with laws; a coupling that stays zero; one with a
-#: law; across the line between the points of a joint, of a path
-CLOSED, DIRECTION, KEPT, LAW, ACROSS_JOINT, ACROSS_PATH = range(6)
+#: law; across the line between the points of a joint, of a path; a number y of a coordinate map, which moves nodes
+CLOSED, DIRECTION, KEPT, LAW, ACROSS_JOINT, ACROSS_PATH, MOVED = range(7)
 
-#: ``index``: joint or coupling; ``part``: row, direction, or first point of a segment; ``first`` and ``ends``: its bodies;
+#: ``index``: joint, coupling or number y; ``part``: row, direction, or first point of a segment; ``first`` and ``ends``: its bodies;
 #: ``side``: which of the two numbers across a line; ``source``: the row whose force turns
 ROW = np.dtype(
     fields(I, kind=0, index=0, part=0, first=0, ends=0, side=0, source=0)
@@ -45,8 +45,8 @@ class Ties(NamedTuple):
     compliance: np.ndarray
 
 
-def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
-    """The rows of a mechanism that its tree leaves out."""
+def build_ties(mechanism: Mechanism, model: Model, tree: Tree, numbers: int = 0) -> Ties:
+    """The rows of a mechanism that its tree leaves out, and those of the ``numbers`` of its coordinate maps at the end."""
     rows: list[np.ndarray] = []
     ends: list[np.ndarray] = []
     world = len(model.bodies) - 1
@@ -84,6 +84,8 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
                 for side in range(2):
                     add(ACROSS_JOINT, index, k, pair, side, row)
     for index, coupling in enumerate(model.couplings):
+        if coupling["kind"] == MAPPED and numbers:
+            continue
         first, count = int(coupling["first"]), int(coupling["ends"])
         bodies = [int(body) for body in model.ends[first : first + count]]
         kept = coupling["law"] == CONSTRAINT
@@ -95,6 +97,8 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
                 if pair[0] != pair[1]:
                     for side in range(2):
                         add(ACROSS_PATH, index, number, pair, side, row)
+    for index in range(numbers):
+        add(MOVED, index, 0, [])
     size = len(rows)
     return Ties(
         np.array(rows, ROW) if rows else np.zeros(0, ROW), np.array(ends, END) if ends else np.zeros(0, END), tree.loops,

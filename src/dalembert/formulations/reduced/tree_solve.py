@@ -12,7 +12,7 @@ from __future__ import annotations
 from dalembert.formulations.reduced.joint_forces import add_joint_derivatives
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along_derivative, varied_twist
-from dalembert.model.tree import LINE, POINT
+from dalembert.model.tree import LINE, MAPPED_NODE, POINT
 from dalembert.spatial.tuples import cross3, inverse9, load3, load9, mat_vec, scale3
 from dalembert.spatial.twists import add6, bracket, bracket_t, dot6, load6, store6, sub6, to_child, to_parent
 
@@ -242,7 +242,10 @@ def invert(D, count):
 
 @kernel
 def solve(tree, own):
-    """dq and s of all nodes with H dq + J^T e = g, from ``g`` and the wrenches ``e`` on the nodes; ``e`` is overwritten."""
+    """dq and s of all nodes with H dq + J^T e = g, from ``g`` and the wrenches ``e`` on the nodes; ``e`` is overwritten.
+
+    Nodes that follow a map move by the column in their ``t[0]``, with ``dq`` as it is.
+    """
     nodes = own.nodes
     for i in range(tree.shape[0] - 1, -1, -1):
         node, at = tree[i], nodes[i]
@@ -254,6 +257,10 @@ def solve(tree, own):
         for j in range(0 if node.driven else node.count):
             B = load6(at.B[j])
             e = add6(e, ((at.u[j] * B[0][0], at.u[j] * B[0][1], at.u[j] * B[0][2]), (at.u[j] * B[1][0], at.u[j] * B[1][1], at.u[j] * B[1][2])))
+        if node.driven == MAPPED_NODE:
+            t = at.t[0]
+            e = add6(e, add6(add6(block_times(at.L[0], load6(t)), block_times(at.L[1], load6(t[6:]))), block_times(at.L[2], load6(t[12:]))))
+            e = sub6(e, bracket_t(load6(t), load6(at.F)))
         above = nodes[node.parent].e
         store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), e)))
     for i in range(tree.shape[0]):
@@ -271,6 +278,10 @@ def solve(tree, own):
                     total += at.r[j, k] * above[k]
                 at.u[j] -= total
             carry(at, above, s)
+        if node.driven == MAPPED_NODE:
+            for k in range(18):
+                s[k] += at.t[0, k]
+            continue
         for j in range(node.count):
             at.dq[j] = 0.0
         for j in range(count):
