@@ -86,13 +86,13 @@ class CoordinateMap:
 
     @property
     def pilots(self) -> tuple[int, ...]:
-        """Places of ``count`` coordinates that y can be read from: those with the most independent slopes at ``near``."""
+        """Places of ``count`` coordinates that y can be read from: the first ones whose slopes at ``near`` are independent enough."""
         slopes, chosen = self.slopes(self.near), []
         rest = slopes.copy()
         scale = float(np.linalg.norm(slopes, axis=1).max())
         for _ in range(self.count):
             sizes = np.linalg.norm(rest, axis=1)
-            best = int(np.argmax(sizes))
+            best = int(np.argmax(sizes >= 0.5 * sizes.max()))
             if not sizes[best] > 1e-9 * scale:
                 raise ModelError(f"{self!r}: some of its coordinates y move no joint at y = {self.near.tolist()}, or two move them alike")
             chosen.append(best)
