@@ -74,7 +74,7 @@ def pin_axis(work, joint, limit):
 @inline
 def full_bound(joint, limit, slide, turn):
     kind = joint.free_kind[limit.direction]
-    return slide if kind == SLIDE or kind == DISTANCE else turn
+    return slide if kind in (SLIDE, DISTANCE) else turn
 
 
 @kernel

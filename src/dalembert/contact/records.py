@@ -21,7 +21,7 @@ PLANE, BALLS, LINE, EDGES, FIELD = range(5)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
 BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
 #: most unknowns of a body, in any formulation
-MOST = 7
+MOST = 12
 #: most edges of a linearised friction cone
 MAX_EDGES = 16
 #: a circle's support is rounded off at this tilt (rad), so that it has a gradient when it lies flat; it stays on the safe side

@@ -135,16 +135,56 @@ def move_nodes(scene, step):
         limit_move(scene.limits[i], step)
 
 
+class Linear(NamedTuple):
+    """How an encounter's linear systems are solved.
+
+    ``factorise(encounter)`` -> False when the matrix is singular; ``load(encounter, second)``: the step's residuals into the work's
+    ``vector``, ``second``: of the second iteration; ``solve(encounter)``: from residuals, the nodes' among them, to minus the
+    directions of the step and directions of the nodes, in place; ``turn(step)``: the last of them is the one to go.
+    """
+
+    factorise: Any
+    load: Any
+    solve: Any
+    turn: Any
+
+
+def on_graph(name: str, file: str, *, nodes: Nodes, jacobian: Callable, load_vector: Callable, turn: Callable) -> Linear:
+    """Linear systems by the blocks of a graph with the contacts as nodes; the kernels as in ``newton.on_graph``."""
+    node_jacobian = nodes.jacobian
+
+    def factorise(encounter):
+        step = encounter.step
+        blocks, schedule = step.work.blocks, step.work.schedule
+        clear(blocks, schedule)
+        jacobian(step)
+        node_jacobian(encounter)
+        return factor(blocks, schedule) < 0
+
+    def load(encounter, second):
+        step = encounter.step
+        load_vector(step, step.compliance if second else 0.0)
+
+    def solve_all(encounter):
+        work = encounter.step.work
+        solve(work.blocks, work.schedule, work.vector)
+
+    return Linear(
+        specialise(factorise, f"{name}_factorise", file), specialise(load, f"{name}_load", file), specialise(solve_all, f"{name}_solve", file), turn,
+    )
+
+
 def build_interior_point(
-    name: str, file: str, *, nodes: Nodes, residual: Callable, measure: Callable, restart: Callable, jacobian: Callable, load_vector: Callable,
-    turn: Callable, move: Callable, floor: Callable,
+    name: str, file: str, *, nodes: Nodes, linear: Linear, residual: Callable, measure: Callable, restart: Callable, move: Callable,
+    floor: Callable,
 ) -> InteriorPoint:
-    """The kernels for a formulation's step problem, whose own kernels are those of ``build_newton``.
+    """The kernels for a formulation's step problem, whose own kernels are those of ``build_newton`` on a graph.
 
     But for two: ``residual`` need not measure what impulses of contacts change, which is what ``measure(step)`` is for,
     with the same returns.
     """
-    node_residual, node_jacobian, load_nodes, directions = nodes
+    node_residual, _, load_nodes, directions = nodes
+    factorise, load, solve_all, turn = linear
 
     def whole_residual(encounter):
         step = encounter.step
@@ -168,8 +208,7 @@ def build_interior_point(
 
     def interior_point(encounter, tolerance, max_iterations, speed, blunt):
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
-        work, compliance = step.work, step.compliance
-        blocks, schedule, vector, bodies = work.blocks, work.schedule, work.vector, work.bodies
+        bodies = step.work.bodies
         clear_nodes(scene)
         size, fine = whole_residual(encounter)
         if not fine:
@@ -195,17 +234,14 @@ def build_interior_point(
             if iterations == max_iterations:
                 return NOT_CONVERGED, iterations, size
             iterations += 1
-            clear(blocks, schedule)
-            jacobian(step)
-            node_jacobian(encounter)
-            if factor(blocks, schedule) >= 0:
+            if not factorise(encounter):
                 return SINGULAR, iterations, size
-            pull = compliance if iterations == 2 else 0.0
+            again = iterations == 2
             late = count > 0 and max(mean, size) < LATE
             kappa = -goal if late else 0.0
-            load_vector(step, pull)
+            load(encounter, again)
             load_nodes(encounter, kappa, False, noise)
-            solve(blocks, schedule, vector)
+            solve_all(encounter)
             far = 1.0
             if count > 0:
                 far = directions(encounter, kappa, False, BOUNDARY, noise)
@@ -216,9 +252,9 @@ def build_interior_point(
                     second = far > SHORT
                     if far <= SHORT:
                         kappa = max(kappa, 0.5 * mean)
-                    load_vector(step, pull)
+                    load(encounter, again)
                     load_nodes(encounter, kappa, second, noise)
-                    solve(blocks, schedule, vector)
+                    solve_all(encounter)
                     far = directions(encounter, kappa, second, BOUNDARY, noise)
             turn(step)
             done = 0.0

@@ -8,8 +8,14 @@ import numpy as np
 
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import Tape
+from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.engine import Inputs, Readings
-from dalembert.formulations.implicit.contact_step import CONTACT_BODY_STATE, CONTACT_JOINT_STATE, run_contact_steps
+from dalembert.formulations.implicit.contact_step import (
+    CONTACT_BODY_STATE,
+    CONTACT_JOINT_STATE,
+    Parts,
+    run_contact_steps,
+)
 from dalembert.formulations.implicit.encounter import recall_pose, solve_encounter
 from dalembert.formulations.implicit.engine import ImplicitEngine
 from dalembert.formulations.implicit.equations import BODY, Stage
@@ -22,27 +28,12 @@ from dalembert.formulations.maximal.reading import Reader
 from dalembert.kernels.ahead import Jobs
 from dalembert.mechanism.mechanism import Mechanism
 
-#: steps after a start until the forces of contacts have settled
-RIPE = 4
-
 
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
     stage = Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0)
     yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0)
     yield from examples.reading()
-
-
-def carry_back(tape: Tape) -> Tape:
-    """The tape with the forces of ripe steps at the knots before them, back to the last start or impact.
-
-    Multipliers of stages and first steps do not converge, and impacts leave no force at their knot.
-    """
-    steps, source = tape.steps[:, 0], np.arange(len(tape.steps))
-    for knot in reversed(range(len(source) - 1)):
-        if steps[knot] < RIPE and steps[knot + 1] == steps[knot] + 1:
-            source[knot] = source[knot + 1]
-    return tape._replace(wrench=tape.wrench[source], friction=tape.friction[source], limit=tape.limit[source])
 
 
 class ContactEngine(TouchingEngine, ImplicitEngine):
@@ -76,8 +67,8 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
         outcome, solved, size, used = run_contact_steps(
-            self.model, state, inputs, self.step_options, self.contact_options, self.graph.work, self.own, self.scene, recording.plain,
-            recording.tape, self.log, used, done, first, count, dt,
+            Parts(self.model, self.graph.work, self.own), state, inputs, self.step_options, self.contact_options, self.scene,
+            recording.plain, recording.tape, self.log, used, done, first, count, dt,
         )
         return outcome, solved, size, used
 

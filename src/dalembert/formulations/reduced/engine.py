@@ -7,8 +7,8 @@ from dalembert.errors import StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.reduced.maps import OWN_STATE, build_maps, check_maps, start_maps
+from dalembert.formulations.maximal.recording import Recording, new_recording
+from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import start_nodes
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
@@ -35,7 +35,7 @@ class ReducedEngine(MaximalEngine):
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
         self.maps = build_maps(mechanism, self.tree)
-        self.ties = build_ties(mechanism, self.model, self.tree, len(self.maps.own))
+        self.ties = build_ties(mechanism, self.model, self.tree, self.maps)
         self.one_start = options.method in MULTISTEP
         tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(tableau.c)
@@ -58,8 +58,8 @@ class ReducedEngine(MaximalEngine):
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""
-        recording = self.new_recording(1)
-        self.record(numbers, recording, 0)
+        recording = new_recording(1, *self.sizes)
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
         return recording.position[0], recording.orientation[0]
 
     # ---- running
@@ -68,7 +68,7 @@ class ReducedEngine(MaximalEngine):
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        self.maps.own["low"] = self.maps.own["high"] = self.view(numbers).maps["y"]
+        begin_watch(self.maps, self.view(numbers).maps)
         outcome, done, size = self.enter(
             run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )

@@ -139,6 +139,12 @@ def stage_rates(stage):
 @kernel
 def inverse_dynamics(stage):
     """``F`` of all nodes and ``g`` = S . F - tau, for their ``x``, ``v``, ``a``. Returns False when a number is not finite."""
+    return evaluate_motion(stage) and balance(stage)
+
+
+@kernel
+def evaluate_motion(stage):
+    """From the roots outwards: poses, twists, accelerations, loads. Returns False as ``inverse_dynamics``."""
     tree, nodes = stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         place_node(tree, nodes, i)
@@ -148,9 +154,15 @@ def inverse_dynamics(stage):
     if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
         return False
     evaluate_joint_forces(stage)
+    return True
+
+
+@kernel
+def balance(stage):
+    """From the leaves back: ``F`` and ``g``. Returns False as ``inverse_dynamics``."""
+    tree, nodes, fine = stage.tree, stage.own.nodes, True
     for i in range(tree.shape[0]):
         own_force(tree[i], nodes[i])
-    fine = True
     for i in range(tree.shape[0] - 1, -1, -1):
         node, at = tree[i], nodes[i]
         F = load6(at.F)

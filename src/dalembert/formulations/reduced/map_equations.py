@@ -242,6 +242,16 @@ def combine_maps(nodes, maps, past, b, dt):
 
 
 @kernel
+def follow_combined(nodes, maps, past, b, dt):
+    """Nodes where ``combine_maps`` would put them; y and y' of the stage stay."""
+    for k in range(maps.own.shape[0]):
+        maps.own[k].kept_y, maps.own[k].kept_v = maps.own[k].y, maps.own[k].v
+    combine_maps(nodes, maps, past, b, dt)
+    for k in range(maps.own.shape[0]):
+        maps.own[k].y, maps.own[k].v = maps.own[k].kept_y, maps.own[k].kept_v
+
+
+@kernel
 def accept_maps(maps, past, after):
     """The numbers of the scratch are the next knot."""
     for k in range(maps.own.shape[0]):

@@ -19,7 +19,7 @@ from dalembert.model.tree import MAPPED_NODE, Tree
 #: curvatures are; ``function``: the address of its function, 0 for a linear map, whose numbers do not change
 MAP = np.dtype(fields(I, first=0, count=0, first_entry=0, entries=0, first_number=0) + fields("i8", function=0))
 #: a number y with its rate and acceleration, what they follow from, how low and how high it went, derivatives of stages
-OWN = np.dtype(fields(F, y=0, v=0, a=0, ay=0, av=0, low=0, high=0, kq=MOST_STAGES, kv=MOST_STAGES))
+OWN = np.dtype(fields(F, y=0, v=0, a=0, ay=0, av=0, low=0, high=0, kept_y=0, kept_v=0, kq=MOST_STAGES, kv=MOST_STAGES))
 #: y and its rate at the knot and at the knot before it
 OWN_STATE = np.dtype(fields(F, y=0, v=0, y1=0, v1=0))
 
@@ -84,6 +84,11 @@ def start_maps(mechanism: Mechanism, start: Start, rates: np.ndarray, state: np.
         record["y"] = record["y1"] = y
         record["v"] = record["v1"] = np.linalg.lstsq(element.slopes(y), rates[at], rcond=None)[0]
         first += element.count
+
+
+def begin_watch(maps: Maps, state: np.ndarray) -> None:
+    """Note where the numbers are, to see between which values a run takes them."""
+    maps.own["low"] = maps.own["high"] = state["y"]
 
 
 def check_maps(mechanism: Mechanism, maps: Maps) -> None:

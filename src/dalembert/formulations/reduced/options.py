@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dalembert.errors import ModelError
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
-from dalembert.formulations.maximal.checks import check_steps
+from dalembert.formulations.maximal.checks import check_contacts, check_steps
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ class Reduced:
     BDF2 starts with a step of SDIRK2. Free rotations are rotation vectors from the last knot. ``tolerance``: largest residual
     of a step in m/s; ``max_iterations``: Newton iterations per stage; ``max_halvings``: a step without solution is split into up
     to 2**max_halvings steps before ``StepFailure``.
+
+    Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
+    limits): what closes more slowly than this does not bounce. Steps in which something closes or opens are made by backward Euler.
     """
 
     dt: float
@@ -27,15 +30,23 @@ class Reduced:
     tolerance: float = 1e-10
     max_iterations: int = 40
     max_halvings: int = 6
+    cone: str = "exact"
+    cone_edges: int = 4
+    resting_speed: float = 0.01
 
     def __post_init__(self) -> None:
         check_steps(self)
+        check_contacts(self)
         methods = (*MULTISTEP, *TABLEAUS)
         if self.method not in methods:
             raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(methods)}")
 
     def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
+        if mechanism.touches:
+            from dalembert.formulations.reduced.contact_engine import ContactEngine
+
+            return ContactEngine(mechanism, self)
         from dalembert.formulations.reduced.engine import ReducedEngine
 
         return ReducedEngine(mechanism, self)

@@ -13,7 +13,7 @@ from dalembert.formulations.reduced.map_equations import (
     map_response,
 )
 from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, DIRECTION, KEPT, LAW, MOVED
-from dalembert.formulations.reduced.tree_solve import solve
+from dalembert.formulations.reduced.tree_solve import solve, solve_part
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, path_point
 from dalembert.model.pose import joint_at_knot, write_gradients
@@ -205,7 +205,7 @@ def tie_size(stage):
     size = 0.0
     for i in range(stage.ties.rows.shape[0]):
         row = stage.ties.rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             size = max(size, abs(row.r) / stage.c)
         else:
             size = max(size, abs(row.r) * row.scale)
@@ -228,6 +228,22 @@ def add_wrench(stage, row, size):
 
 
 @inline
+def clear_pushes(stage):
+    """No wrenches and no motion on the right-hand side."""
+    clear_wrenches(stage)
+    clear_motion(stage)
+
+
+@inline
+def push_row(stage, row, size):
+    """Put ``size`` times a row's unknown on the right-hand side: a wrench on its bodies, or the motion of nodes."""
+    if row.kind == MOVED:
+        add_motion(stage, row.index, size)
+    else:
+        add_wrench(stage, row, size)
+
+
+@inline
 def row_response(stage, row):
     """What a row's number, and its rate, change by with the variations of the nodes."""
     number, rate = 0.0, 0.0
@@ -240,9 +256,15 @@ def row_response(stage, row):
 
 
 @inline
+def is_closed(row):
+    """Whether a row's number stays zero, rather than that its force follows a law."""
+    return row.kind == CLOSED or row.kind == KEPT
+
+
+@inline
 def answer(row, number, rate):
     """The left-hand side of a row's equation, without its own force."""
-    if row.kind == CLOSED or row.kind == KEPT:
+    if is_closed(row):
         return number
     return -row.K * number - row.D * rate
 
@@ -273,26 +295,33 @@ def restore_residuals(nodes):
 @kernel
 def factor_ties(stage):
     """Form and factor the Schur complement of the ties. Needs the factored tree. Returns False when it is singular."""
-    rows, S = stage.ties.rows, stage.ties.S
+    rows, S, reach = stage.ties.rows, stage.ties.S, stage.ties.reach
     nodes = stage.own.nodes
     keep_residuals(nodes)
+    for k in range(nodes.shape[0]):
+        nodes[k].g[:] = 0.0
+        nodes[k].s[:] = 0.0
+    S[:] = 0.0
+    clear_pushes(stage)
     for i in range(rows.shape[0]):
-        for k in range(nodes.shape[0]):
-            nodes[k].g[:] = 0.0
-        clear_wrenches(stage)
-        clear_motion(stage)
+        push_row(stage, rows[i], 1.0)
+        touched = reach.trees[reach.first_tree[i] : reach.first_tree[i + 1]]
+        for t in touched:
+            solve_part(stage.tree, stage.own, reach.nodes[reach.first_node[t] : reach.first_node[t + 1]])
+        for t in touched:
+            for j in reach.rows[reach.first_row[t] : reach.first_row[t + 1]]:
+                S[j, i] = response(stage, rows[j])
+        if rows[i].kind != MOVED:
+            rows[i].scale = abs(row_response(stage, rows[i])[0]) / stage.c
+        for t in touched:
+            for k in reach.nodes[reach.first_node[t] : reach.first_node[t + 1]]:
+                nodes[k].e[:] = 0.0
+                nodes[k].s[:] = 0.0
         if rows[i].kind == MOVED:
-            add_motion(stage, rows[i].index, 1.0)
-        else:
-            add_wrench(stage, rows[i], 1.0)
-        solve(stage.tree, stage.own)
-        for j in range(rows.shape[0]):
-            S[j, i] = response(stage, rows[j])
-            if i == j and rows[i].kind != MOVED:
-                rows[i].scale = abs(row_response(stage, rows[i])[0]) / stage.c
+            clear_motion(stage)
     for i in range(rows.shape[0]):
         row = rows[i]
-        if row.kind == CLOSED or row.kind == KEPT:
+        if is_closed(row):
             S[i, i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c
         elif row.kind != MOVED:
             S[i, i] += 1.0
@@ -305,22 +334,18 @@ def factor_ties(stage):
 def tie_direction(stage, pull):
     """Newton's direction of nodes and ties; ``pull``: draws redundant forces towards zero."""
     rows, vector = stage.ties.rows, stage.ties.vector
-    clear_wrenches(stage)
-    clear_motion(stage)
+    clear_pushes(stage)
     solve(stage.tree, stage.own)
     for i in range(rows.shape[0]):
         row = rows[i]
         vector[i] = row.r - response(stage, row)
-        if pull and (row.kind == CLOSED or row.kind == KEPT):
+        if pull and is_closed(row):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     solve_dense(stage.ties.S, stage.ties.order, vector)
-    clear_wrenches(stage)
+    clear_pushes(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = vector[i]
-        if rows[i].kind == MOVED:
-            add_motion(stage, rows[i].index, vector[i])
-        else:
-            add_wrench(stage, rows[i], vector[i])
+        push_row(stage, rows[i], vector[i])
     solve(stage.tree, stage.own)
 
 

@@ -37,7 +37,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import BLUNT, build_interior_point
+from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
 from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
@@ -90,8 +90,8 @@ nodes = build_nodes(
 )
 #: the equations of an interval with contacts (Variational eq. 29)
 interior_point = build_interior_point(
-    "interior_point", __file__, nodes=nodes, residual=balance, measure=measure, restart=restart, jacobian=jacobian, load_vector=load_vector,
-    turn=turn, move=move, floor=rounding_floor,
+    "interior_point", __file__, nodes=nodes, linear=on_graph("interior_point", __file__, nodes=nodes, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    residual=balance, measure=measure, restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
 

@@ -1,0 +1,370 @@
+"""Runs of BDF and DIRK methods with contacts, limits and dry friction, for any formulation that is made of stages.
+
+A step is tried with the method itself, every stage as a contact problem. Where something closes or opens in it, it is made
+by backward Euler instead, over which velocities may jump: v and gap(q + dt v) >= 0 at its end, Newton's law of restitution
+for what closes fast; and the method starts anew from there. So does a DIRK method that is not stiffly accurate as soon as
+something is near: its stages say nothing of the gaps at the end.
+
+An impulse mu enters a stage where smooth forces enter as gamma f, so that the force is mu / gamma; gaps at the end of the
+stage are divided by gamma like rows. The rows along which contacts push are taken at one pose for the whole stage, which
+is in the work when ``place_rows`` is called.
+"""
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.contact.events import (
+    ROUNDS,
+    approach,
+    bounce,
+    end_gap,
+    guess_impulses,
+    limit_approach,
+    prepare,
+    strays,
+    tunnels,
+    wake,
+)
+from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
+from dalembert.contact.geometry import at_knot
+from dalembert.contact.narrow import find_features
+from dalembert.contact.nodes import Encounter, flow, limit_at_end, limit_at_knot
+from dalembert.contact.records import Tape
+from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.implicit.step import bdf_gamma, history_of
+from dalembert.kernels import inline, kernel, specialise
+from dalembert.model.pose import evaluate_pose
+from dalembert.solvers.interior_point import BLUNT
+from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.redundant import COMPLIANCES
+from dalembert.spatial.tuples import load3
+
+#: a smooth stage in which something closed that was not expected to
+WOKEN = 12
+#: gaps below this speed (m/s, rad/s) times dt count as closed: what the interior point leaves is far below
+CLOSED = 1e-5
+#: what opens faster, and what closes with a larger impulse, than these parts of what gravity does in a step, is an event
+OPENS, PUSHES = 0.1, 1e-3
+#: steps after a start until the forces of contacts have settled
+RIPE = 4
+
+
+def carry_back(tape: Tape) -> Tape:
+    """The tape with the forces of ripe steps at the knots before them, back to the last start or impact.
+
+    Multipliers of stages and first steps do not converge, and impacts leave no force at their knot.
+    """
+    steps, source = tape.steps[:, 0], np.arange(len(tape.steps))
+    for knot in reversed(range(len(source) - 1)):
+        if steps[knot] < RIPE and steps[knot + 1] == steps[knot] + 1:
+            source[knot] = source[knot + 1]
+    return tape._replace(wrench=tape.wrench[source], friction=tape.friction[source], limit=tape.limit[source])
+
+
+class Stages(NamedTuple):
+    """How a formulation's stages go: kernels of ``parts``, a NamedTuple with at least ``model`` and ``work``."""
+
+    recall: Any  # (parts, state): coordinates of the knot, to unwrap those of the stages against
+    recall_pose: Any  # (parts, state, smooth): the knot's pose and the momenta just before it into the work, see below
+    carry_on: Any  # (parts, state, dt): the end pose of a step with the velocities of the knot
+    aggregate: Any  # (parts, state, order): of the last knots, for a BDF formula of this order
+    aggregate_stage: Any  # (parts, state, a, stage, dt): of the knot and earlier stages; after ``aggregate`` of order 1
+    guess: Any  # (parts, state, order): the rates of the last knot, or for order 2 those of the last two carried on
+    pose_at_guess: Any  # (parts, gamma): the pose that the guess leads to, into the work
+    set_targets: Any  # (parts, targets)
+    problem: Any  # (parts, gamma, compliance) -> the step problem
+    clear: Any  # (parts): no impulses
+    bear: Any  # (parts, scene, again) -> how many bearings are not yet bounded by the load that they carry
+    keep_stage: Any  # (parts, stage, gamma): derivatives of a solved stage
+    combined_end: Any  # (parts, state, b, dt): the end pose of a method that is not stiffly accurate
+    turns_far: Any  # (parts, state, gamma) -> whether a loop may have come out on another branch
+    accept: Any  # (parts, state, gamma, after): the last stage is the next knot
+    combine: Any  # (parts, state, b, dt, after): the next knot from the stages' derivatives
+    finish: Any  # (parts, state, targets, history, dt, after): coordinates, targets and clock
+    record: Any  # (parts, state, recording, knot)
+
+
+# After a smooth step the momenta that ``recall_pose`` writes are means over it, as impacts may lie anywhere in the next one; ``v`` and
+# ``w`` of the work are what velocities change by in half a step.
+
+
+@inline
+def fall_of(work, a, b, row_a, row_b):
+    """What the rate along a row changes by in half a step."""
+    world = work.bodies.shape[0] - 1
+    fall = 0.0
+    if a != world:
+        fall += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
+    if b != world:
+        fall += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
+    return fall
+
+
+@kernel
+def let_fall(work, scene):
+    """What forces do in the rest of the step to what just bounced; without it small bounces would never end."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.bounced == 1:
+            contact.bounced = 2
+            contact.bound = max(0.0, contact.bound + fall_of(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.bounced[side] == 1:
+                fall = fall_of(work, limit.a, limit.b, limit.Ga, limit.Gb)
+                limit.bounced[side] = 2
+                limit.bound[side] = max(0.0, limit.bound[side] + (fall if side == 0 else -fall))
+
+
+@kernel
+def place_rows(model, work, scene):
+    """Take the rows of contacts and limits at the pose in the work; gaps and coordinates remain those of the knot."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.used == 1:
+            gap = contact.gap0
+            at_knot(contact, scene, work.bodies)
+            contact.gap0 = gap
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        c0 = limit.c0
+        limit_at_knot(limit, model.joints[limit.joint], work.joints[limit.joint], work.bodies, scene.scratch)
+        limit.c0 = c0
+
+
+@inline
+def changes(gap0, gap, push, least, speed, dt):
+    """True when a gap closes with an impulse, or one that was closed opens with a speed, worth mentioning beside ``speed`` (m/s).
+
+    ``push``: impulse over weight. What grazes, like the rim of a wheel, goes on as it is.
+    """
+    if gap0 < least:
+        return gap > OPENS * speed * dt
+    return gap < least and push > PUSHES * speed
+
+
+@kernel
+def is_settled(scene, dt, speed):
+    """True when what touches at the knot, and nothing else, does so at the end of the stage."""
+    least = CLOSED * dt
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and changes(contact.gap0, contact.gap, contact.gamma / contact.weight, least, speed, dt):
+            return False
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] != 0:
+                gap0, gap = end_gap(limit, side, limit.c0), end_gap(limit, side, limit.c)
+                if changes(gap0, gap, limit.gamma[side] / limit.weight, least, speed, dt):
+                    return False
+    return True
+
+
+@kernel
+def is_coming(model, work, scene, least, fast):
+    """True when something will close in this step, or is closed and still comes nearer by more than ``fast`` (m/s)."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0:
+            continue
+        if contact.gap0 >= least and contact.gap < 0.0:
+            return True
+        if contact.gap0 < least and approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -fast:
+            return True
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] == 0:
+                continue
+            closed = end_gap(limit, side, limit.c0) < least
+            if not closed and end_gap(limit, side, limit.c) < 0.0:
+                return True
+            if closed and limit_approach(model, work, limit, side) < -fast:
+                return True
+    return False
+
+
+def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> Any:
+    """The kernel ``run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt)``.
+
+    It makes ``count`` steps from knot ``first`` of the recording, with the inputs from step ``start`` on; ``used``: length of the log
+    so far; ``options``: with ``multistep`` and ``tableau``. It returns (outcome, steps done, residual of the last try, length of
+    the log). ``solve``: the interior point of the formulation's step problem.
+    """
+    (recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
+     combined_end, turns_far, accept, combine, finish, record) = stages
+
+    def try_encounter(parts, state, gamma, sharp, touching, scene, count, speed, order, impacts):
+        """A stage from its first guess, less sharply and with other compliances until it is solved.
+
+        With ``impacts``, again with what woke up or bounced; without, the outcome is ``WOKEN`` where something did. ``sharp``:
+        how much smaller than usual products end, as impulses of a stage are smaller than those of a step.
+        """
+        model, work = parts.model, parts.work
+        outcome, iterations, size = NOT_CONVERGED, 0, 0.0
+        compliance = touching.compliance
+        for i in range(scene.limits.shape[0]):
+            scene.limits[i].cap = gamma * scene.limits[i].friction
+        guess_impulses(work, scene, state.bodies, state.joints, gamma)
+        for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
+            if attempt >= len(BLUNT) and compliance == 0.0:
+                break
+            blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
+            softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
+            encounter = Encounter(problem(parts, gamma, softness * compliance), scene, gamma)
+            for again in range(ROUNDS):
+                recall(parts, state)
+                guess(parts, state, order)
+                clear(parts)
+                outcome, spent, size = solve(encounter, touching.tolerance, touching.max_iterations, speed, sharp * blunt)
+                iterations += spent
+                if outcome != SOLVED:
+                    break
+                woken = wake(work, scene)
+                if woken > 0 and not impacts:
+                    return WOKEN, iterations, size
+                wrong = bear(parts, scene, again)
+                if impacts:
+                    woken += bounce(model, work, scene, gamma, touching.resting)
+                if woken + wrong == 0:
+                    break
+                if impacts:
+                    let_fall(work, scene)
+                count += woken
+                outcome = NOT_CONVERGED
+            if outcome == SOLVED or (count == 0 and compliance == 0.0):
+                break
+        return outcome, iterations, size
+
+    try_encounter = specialise(try_encounter, f"{name}_try", file)
+
+    def multistep(parts, state, dt, touching, scene, count, speed):
+        """A step of BDF2 as a contact problem. Returns (outcome, iterations, residual, gamma)."""
+        gamma = bdf_gamma(2, dt)
+        aggregate(parts, state, 2)
+        guess(parts, state, 2)
+        pose_at_guess(parts, gamma)
+        place_rows(parts.model, parts.work, scene)
+        outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 2, False)
+        if outcome == SOLVED and not is_settled(scene, dt, speed):
+            outcome = WOKEN
+        return outcome, iterations, size, gamma
+
+    multistep = specialise(multistep, f"{name}_multistep", file)
+
+    def dirk(parts, state, targets, dt, options, touching, scene, count, speed):
+        """The stages of a DIRK method, each a contact problem. Returns (outcome, iterations, residual, gamma of the last one)."""
+        tableau, total, gamma, size = options.tableau, 0, dt, 0.0
+        model, work = parts.model, parts.work
+        aggregate(parts, state, 1)
+        for stage in range(tableau.b.shape[0]):
+            gamma = dt * tableau.a[stage, stage]
+            set_targets(parts, targets[stage])
+            aggregate_stage(parts, state, tableau.a, stage, dt)
+            guess(parts, state, 1)
+            pose_at_guess(parts, gamma)
+            place_rows(model, work, scene)
+            outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 1, False)
+            total += iterations
+            if outcome == SOLVED and not is_settled(scene, dt, speed):
+                outcome = WOKEN
+            if outcome != SOLVED:
+                return outcome, total, size, gamma
+            keep_stage(parts, stage, gamma)
+        if not tableau.stiffly_accurate:
+            combined_end(parts, state, tableau.b, dt)
+            for i in range(scene.limits.shape[0]):
+                limit = scene.limits[i]
+                limit_at_end(limit, model.joints[limit.joint], work.joints[limit.joint], work.bodies, scene.scratch)
+            if wake(work, scene) > 0:
+                return WOKEN, total, size, gamma
+        return SOLVED, total, size, gamma
+
+    dirk = specialise(dirk, f"{name}_dirk", file)
+
+    def contact_step(parts, state, inputs, index, dt, options, touching, scene, after):
+        """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual, gamma by which forces follow).
+
+        ``after``, which may be ``state`` itself, is written only if the step is solved.
+        """
+        model, work = parts.model, parts.work
+        targets, history = inputs.target[index + 1], history_of(state.clock, dt)
+        smooth = history >= 1.0
+        recall(parts, state)
+        recall_pose(parts, state, smooth)
+        if strays(model, work, state.bodies, touching.sizes, dt, False):
+            return LOST, 0, 0.0, dt
+        evaluate_pose(model, work)
+        find_features(work.bodies, scene.contacts, scene.shapes)
+        carry_on(parts, state, dt)
+        g = load3(model.gravity)
+        speed = max(dt * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
+        count = prepare(model, work, scene, dt, dt, speed)
+        outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
+        able = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)
+        if able and not is_coming(model, work, scene, CLOSED * dt, touching.resting + speed):
+            if options.multistep == 2 and smooth:
+                aggregate(parts, state, 2)
+                set_targets(parts, targets)
+                outcome, total, size, gamma = multistep(parts, state, dt, touching, scene, count, speed)
+            else:
+                between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
+                outcome, total, size, gamma = dirk(parts, state, between, dt, options, touching, scene, count, speed)
+        whole = outcome == SOLVED and options.multistep == 0 and not options.tableau.stiffly_accurate
+        if outcome != SOLVED:
+            if total > 0:
+                recall(parts, state)
+                recall_pose(parts, state, smooth)
+                evaluate_pose(model, work)
+                place_rows(model, work, scene)
+            history, gamma, resting = -1.0, dt, touching.resting
+            aggregate(parts, state, 1)
+            set_targets(parts, targets)
+            outcome, iterations, size = try_encounter(parts, state, dt, 1.0, touching, scene, count, speed, 1, True)
+            total += iterations
+        if outcome == SOLVED:
+            recall_pose(parts, state, smooth)
+            if tunnels(work, scene) or (touching.compliance > 0.0 and turns_far(parts, state, gamma)):
+                return TOO_FAST, total, size, gamma
+            if strays(model, work, state.bodies, touching.sizes, 0.0, True):
+                return LOST, total, size, gamma
+            keep_places(state, after)
+            keep_forces(model, work, scene, after, 1.0 / gamma, resting)
+            if whole:
+                combine(parts, state, options.tableau.b, dt, after)
+            else:
+                accept(parts, state, gamma, after)
+            finish(parts, state, targets, history, dt, after)
+        return outcome, total, size, gamma
+
+    contact_step = specialise(contact_step, f"{name}_step", file)
+
+    def run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt):
+        size = 0.0
+        model, work = parts.model, parts.work
+        clear_inputs(model, work)
+        for index in range(count):
+            knot = first + index
+            begins = state.clock[0] == 0.0
+            if used + scene.contacts.shape[0] > log.shape[0]:
+                return LOG_FULL, index, size, used
+            apply_inputs(model, work, inputs, start + index)
+            outcome, iterations, size, gamma = contact_step(parts, state, inputs, start + index, dt, options, touching, scene, state)
+            if outcome != SOLVED:
+                return outcome, index, size, used
+            used = write_log(scene, log, used, knot + 1, 1.0 / gamma)
+            if begins:  # nothing else says what acts at a start
+                note_state(state, tape, knot)
+                tape.steps[knot, 0] = 0.0
+            note_state(state, tape, knot + 1)
+            recording.substeps[knot + 1] = 1
+            recording.iterations[knot + 1] = iterations
+            record(parts, state, recording, knot + 1)
+        return SOLVED, count, size, used
+
+    return specialise(run, f"{name}_run", file)
