@@ -365,11 +365,15 @@ def factor_dense(S, order):
             for j in range(n):
                 S[k, j], S[at, j] = S[at, j], S[k, j]
         pivot = 1.0 / S[k, k]
+        # rows of strands and chains of loops meet few others: the pivot's row ends early
+        last = n
+        while last > k + 1 and S[k, last - 1] == 0.0:
+            last -= 1
         for i in range(k + 1, n):
             if S[i, k] != 0.0:
                 S[i, k] *= pivot
                 share = S[i, k]
-                for j in range(k + 1, n):
+                for j in range(k + 1, last):
                     S[i, j] -= share * S[k, j]
     return True
 
