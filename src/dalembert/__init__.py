@@ -1,10 +1,13 @@
 """Exact multibody dynamics in Python. One mechanism, its formulations, one answer."""
 from dalembert import zoo
+from dalembert.algebra import Algebra
 from dalembert.errors import (
     AssemblyError,
     ControlError,
     DalembertError,
     EnergyWarning,
+    EquilibriumError,
+    LinearisationError,
     MissingExtraError,
     ModelError,
     OverlapError,
@@ -15,12 +18,13 @@ from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
-from dalembert.mechanism import joints
+from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.simulation import Simulation
@@ -30,6 +34,7 @@ from dalembert.simulation.trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
+    "Algebra",
     "AssemblyError",
     "Bearing",
     "Box",
@@ -41,7 +46,9 @@ __all__ = [
     "DalembertError",
     "Ellipsoid",
     "EnergyWarning",
+    "EquilibriumError",
     "Implicit",
+    "LinearisationError",
     "Mechanism",
     "Mesh",
     "MissingExtraError",
@@ -60,4 +67,4 @@ __all__ = [
     "load",
     "zoo",
 ]
-__all__ += joints.__all__
+__all__ += joints.__all__ + moving_joints.__all__

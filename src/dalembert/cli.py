@@ -324,7 +324,7 @@ def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
     ranges = {}
     for joint in list(mechanism.joints):
         if joint.type.freedom == 1 and joint.type.drive == ("force",) and joint.name not in geared:
-            held = replace(joint, type=replace(joint.type, drive="motion", limits=None, friction=0.0))
+            held = replace(joint, type=replace(joint.type, drive="motion", limits=None, friction=0.0, bearing=None))
             mechanism.joints[joint.index] = mechanism._names[joint.name] = held
             if np.isfinite(joint.type.limits[0]).all():
                 ranges[joint.name] = joint.type.limits[0]

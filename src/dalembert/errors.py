@@ -22,6 +22,14 @@ class StepFailure(DalembertError):
     """A step had no solution even after substepping; the simulation keeps its last good state."""
 
 
+class LinearisationError(DalembertError):
+    """The motion has no linear part at this state: a contact, a limit or dry friction acts there, or the pose is a dead centre."""
+
+
+class EquilibriumError(DalembertError):
+    """No pose was found in which all forces are in balance."""
+
+
 class EnergyWarning(UserWarning):
     """The energy of a run rose although nothing put any in: the step is too long for the motion."""
 

@@ -12,7 +12,7 @@ from dalembert import zoo
 GRAVITY = 9.81
 
 
-@pytest.fixture(params=[da.Variational, da.Implicit], ids=["variational", "implicit"])
+@pytest.fixture(params=[da.Variational, da.Implicit, da.Reduced], ids=["variational", "implicit", "reduced"])
 def formulation(request):
     return request.param
 
@@ -106,11 +106,13 @@ def test_slide_to_roll(formulation):
         errors = [np.linalg.norm(roll((7, 0, 0), (0, 0, 0), 1.5, dt)[0] - (5.0, 0, 0)) for dt in (0.002, 0.001)]
         assert errors[1] < 2e-3
         assert errors[0] > 3.8 * errors[1]
+    else:
+        np.testing.assert_allclose(roll((7, 0, 0), (0, 0, 0), 1.5, 0.01)[0], (5.0, 0, 0), atol=1e-9)
+    if formulation is not da.Variational:  # the axis of rotation turns while the ball slides
         errors = [np.linalg.norm(roll(billiard["v0"], billiard["w0"], 1.0, dt)[0] - billiard["v_roll"]) for dt in (0.002, 0.001)]
         assert errors[1] < 1e-3
         assert errors[0] > 3.5 * errors[1]
         return
-    np.testing.assert_allclose(roll((7, 0, 0), (0, 0, 0), 1.5, 0.01)[0], (5.0, 0, 0), atol=1e-9)
     velocity, spin = roll(billiard["v0"], billiard["w0"], 1.0, 0.01)
     np.testing.assert_allclose(velocity, billiard["v_roll"], atol=1e-6)
     np.testing.assert_allclose(spin, billiard["omega_roll"], atol=1e-5)

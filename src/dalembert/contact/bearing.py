@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 
 from dalembert.kernels import inline, kernel
-from dalembert.model.records import DISTANCE, SECOND, SLIDE
+from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 #: bounds that differ by less than this part from those of the load are right; from round PATIENT on ten times as much, and so on
@@ -72,63 +72,100 @@ def pin_axis(work, joint, limit):
 
 
 @inline
-def full_bound(joint, limit, slide, turn):
-    kind = joint.free_kind[limit.direction]
-    return slide if kind in (SLIDE, DISTANCE) else turn
+def is_moving(limit):
+    """True when a direction slides against its friction, or without any."""
+    return abs(limit.eta) > STILL and abs(limit.beta) >= HELD * limit.cap
+
+
+@inline
+def reach_of(limits, first, beyond):
+    """How far friction goes towards its full bounds, all directions of a bearing together."""
+    total = 0.0
+    for k in range(first, beyond):
+        if limits[k].full > 0.0:
+            total += (limits[k].beta / limits[k].full) ** 2
+    return sqrt(total)
+
+
+@kernel
+def guess_bounds(limits):
+    """Bounds to begin with, by those of the step before (``full``) and its friction (``beta0``): all of them if it was at rest."""
+    i = 0
+    while i < limits.shape[0]:
+        share = max(limits[i].share, 1)
+        if limits[i].bears != 0:
+            for k in range(i, i + share):
+                limits[k].beta = limits[k].beta0
+            at_rest = reach_of(limits, i, i + share) < HELD
+            for k in range(i, i + share):
+                limit = limits[k]
+                size = limit.full if at_rest else abs(limit.beta0)
+                limit.cap = size if size > NONE * limit.weight else 0.0
+        i += share
 
 
 @kernel
 def bear(model, work, limits, attempt):
-    """Compare the friction of all bearings with that of the loads in the step just solved, and set their bounds anew.
+    """Compare the friction of all bearings with that of what the joints' rows carry in the step just solved, and set their bounds anew.
 
     Returns how many were not right. ``attempt``: how often the step was solved before.
     """
     wrong = 0
+    i = 0
+    while i < limits.shape[0]:
+        if limits[i].bears != 0:
+            joint = model.joints[limits[i].joint]
+            F, M = reaction(work, joint, work.joints[limits[i].joint])
+            wrong += bear_load(work, joint, limits, i, F, M, attempt)
+        i += max(limits[i].share, 1)
+    return wrong
+
+
+@inline
+def bear_load(work, joint, limits, first, F, M, attempt):
+    """Set the bounds of a bearing, whose records begin with ``first``, by the impulse F and its moment M that its surfaces carry.
+
+    Both act on the child at its joint point, in its frame. Returns 1 when the bounds were not right.
+    """
+    limit = limits[first]
+    beyond = first + limit.share
     agree = AGREE
     for _ in range(PATIENT, attempt):
         agree *= 10.0
-    i = 0
-    while i < limits.shape[0]:
-        limit = limits[i]
-        if limit.bears == 0:
-            i += 1
-            continue
-        share = limit.share
-        joint, at = model.joints[limit.joint], work.joints[limit.joint]
-        F, M = reaction(work, joint, at)
-        b = limit.bearing
-        slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
-        power = 0.0
-        reach = 0.0
-        for k in range(i, i + share):
-            l = limits[k]
-            bound = full_bound(joint, l, slide, turn)
-            if abs(l.eta) > STILL and abs(l.beta) >= HELD * l.cap:
-                power += bound * bound * l.eta * l.eta
-            if bound > 0.0 and l.cap > 0.0:
-                reach += (l.beta / bound) ** 2
-        reach = sqrt(reach)
-        if power > 0.0 or reach > 1.0 + agree:
-            off = 0.0
-            for k in range(i, i + share):
-                l = limits[k]
-                bound = full_bound(joint, l, slide, turn)
-                if power > 0.0:
-                    slides = abs(l.eta) > STILL and abs(l.beta) >= HELD * l.cap
-                    want = bound * bound * abs(l.eta) / sqrt(power) if slides else 0.0
-                else:
-                    want = abs(l.beta) / reach
-                if want < NONE * l.weight:
-                    want = 0.0
-                if bound > 0.0:
-                    off = max(off, abs(want - l.cap) / bound)
-                elif l.cap > 0.0:
-                    off = 1.0
-                l.cap = want
-            if off > agree:
-                wrong += 1
-        i += share
-    return wrong
+    b = limit.bearing
+    slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
+    for k in range(first, beyond):
+        limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
+    return 1 if set_bounds(limits, first, beyond, agree) > agree else 0
+
+
+@inline
+def set_bounds(limits, first, beyond, agree):
+    """Bounds of a bearing's directions by its full ones and the motion; returns by which part they were off.
+
+    At rest, friction may be all within the full bounds, however they were shared: nothing is off then.
+    """
+    power = 0.0
+    for k in range(first, beyond):
+        if is_moving(limits[k]):
+            power += (limits[k].full * limits[k].eta) ** 2
+    reach = reach_of(limits, first, beyond)
+    if power == 0.0 and reach <= 1.0 + agree:
+        return 0.0
+    off = 0.0
+    for k in range(first, beyond):
+        l = limits[k]
+        want = 0.0
+        if power == 0.0:
+            want = abs(l.beta) / reach
+        elif is_moving(l):
+            want = l.full * l.full * abs(l.eta) / sqrt(power)
+        if want < NONE * l.weight:
+            want = 0.0
+        if want != l.cap:
+            off = max(off, abs(want - l.cap) / max(l.full, l.cap))
+        l.cap = want
+    return off
 
 
 def spread(normals: np.ndarray, wrench: np.ndarray, inertia: np.ndarray | None = None, softness: float = 1e-9) -> np.ndarray:

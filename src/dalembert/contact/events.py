@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from dalembert.contact.bearing import guess_bounds
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
@@ -110,7 +111,7 @@ def prepare(model, work, scene, dt, h, speed):
 def guess_impulses(work, scene, bodies, joints, h):
     """Impulses over a kick ``h`` (s) to start from, by the forces that lasted of the step before.
 
-    ``bodies`` and ``joints``: records with the ``wrench`` of contacts on a body, and of ``friction`` and ``limit`` along
+    ``bodies`` and ``joints``: records with the ``wrench`` of contacts on a body, and of ``friction``, ``limit`` and ``hold`` along
     directions. What the environment exerts on a body is shared alike by all its contacts there; contacts of two bodies
     start from nothing.
     """
@@ -140,8 +141,8 @@ def guess_impulses(work, scene, bodies, joints, h):
         limit.gamma0[1] = max(-force, 0.0)
         limit.beta0 = h * joints[limit.joint].friction[limit.direction]
         if limit.bears != 0:
-            # until ``bear`` knows the load
-            limit.cap = abs(limit.beta0) if abs(limit.beta0) > TOUCH * limit.weight else 0.0
+            limit.full = h * joints[limit.joint].hold[limit.direction]
+    guess_bounds(scene.limits)
 
 
 @kernel

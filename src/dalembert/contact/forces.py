@@ -50,6 +50,7 @@ def keep_forces(model, work, scene, after, kick, resting):
         for c in range(6):
             after.joints[i].friction[c] = 0.0
             after.joints[i].limit[c] = 0.0
+            after.joints[i].hold[c] = 0.0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0 and not is_impact(model, work, contact, resting):
@@ -65,6 +66,8 @@ def keep_forces(model, work, scene, after, kick, resting):
         _, drag = limit_impulse(limit)
         after.joints[limit.joint].friction[limit.direction] += kick * drag
         after.joints[limit.joint].limit[limit.direction] += kick * lasting_end(model, work, limit, resting)
+        if limit.bears != 0:
+            after.joints[limit.joint].hold[limit.direction] = kick * limit.full
 
 
 @kernel

@@ -60,7 +60,8 @@ LIMIT = np.dtype(
         F, end=2, restitution=0, friction=0, weight=0, bearing=4,
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
-        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0,
+        # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone
+        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0,
         gamma0=2, beta0=0,
     )
 )
@@ -82,8 +83,8 @@ PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, general=0) + fields(F, mar
 #: what a state holds besides of a body: the pose at which the list of what is near was made and the room there (m); what
 #: contacts exert after the last step
 LASTING_BODY = fields(F, place=8, wrench=6)
-#: and of a joint: what dry friction and limits exert along the directions after the last step
-LASTING_JOINT = fields(F, friction=6, limit=6)
+#: and of a joint: what dry friction and limits exert along the directions after the last step, and how much its bearing would at most
+LASTING_JOINT = fields(F, friction=6, limit=6, hold=6)
 
 
 class ContactOptions(NamedTuple):

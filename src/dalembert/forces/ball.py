@@ -8,6 +8,7 @@ from dalembert.spatial.tuples import (
     add3,
     column,
     dot3,
+    load3,
     load9,
     mat_mul,
     mat_mul_t,
@@ -20,13 +21,17 @@ from dalembert.spatial.tuples import (
 
 @inline
 def ball_spring(joint, first, E):
-    """Torque on the child of a ball joint's springs, in the parent's canonical frame, and their energy.
+    """Torque on the child of a ball joint's springs, in the parent's canonical frame, and their energy."""
+    return rotation_spring(load9(joint.rest_frame), load3(joint.stiffness[first:]), E)
+
+
+@inline
+def rotation_spring(rest, K, E):
+    """Torque of springs with stiffnesses K (N m/rad) on what is turned by ``E``, in the frame it is turned in, and their energy.
 
     The energy is phi^T K phi / 2 with phi = log(rest^T E); phi' = J_l^-1(phi) omega gives the torque -J_r^-1(phi) K phi.
     """
-    rest = load9(joint.rest_frame)
     phi = quaternion.log(quaternion.from_matrix(mat_t_mul(rest, E)))
-    K = (joint.stiffness[first], joint.stiffness[first + 1], joint.stiffness[first + 2])
     moment = (K[0] * phi[0], K[1] * phi[1], K[2] * phi[2])
     energy = 0.5 * dot3(moment, phi)
     return mat_vec(rest, neg3(mat_vec(so3.right_jacobian_inverse(phi), moment))), energy
@@ -56,6 +61,14 @@ def add_ball_spring(K, joint, first, E, C):
     add_block(K, 3, 3, 1.0, D)
     add_block(K, 9, 9, 1.0, mat_t_mul(C, DC))
     add_block(K, 9, 3, -1.0, mat_t_mul(C, D))
+
+
+@inline
+def rotation_spring_change(rest, K, E, turned):
+    """How the torque of ``rotation_spring`` changes when E turns on by a small ``turned`` in its own frame."""
+    phi = quaternion.log(quaternion.from_matrix(mat_t_mul(rest, E)))
+    moment, inverse = (K[0] * phi[0], K[1] * phi[1], K[2] * phi[2]), so3.right_jacobian_inverse(phi)
+    return mat_vec(rest, _ball_column(phi, moment, K, inverse, mat_vec(inverse, turned)))
 
 
 @inline

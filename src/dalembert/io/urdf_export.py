@@ -74,6 +74,7 @@ def _lost(mechanism: Mechanism) -> list[str]:
         lines.append(f"gravity {np.asarray(mechanism.gravity).tolist()}")
     for joint in mechanism.joints:
         laws = [law for law in ("stiffness", "armature", "servo") if any(getattr(joint.type, law))] + (["restitution"] if joint.type.restitution else [])
+        laws += ["bearing"] if joint.type.bearing is not None else []
         lines += [f"{law} of joint {joint.name!r}" for law in laws]
     lines += [f"where {name!r} starts" for name in (*mechanism.initial_joints, *mechanism.initial_velocities)]
     lines += [repr(element)[1:-1] for element in (*mechanism.grounds, *mechanism.obstacles, *mechanism.terrains)]

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
+from dalembert.mechanism.factors import Factor, motion, motion_columns, table_factors
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.shapes import as_axis
 
@@ -71,6 +72,8 @@ class Joint:
     lead: ClassVar[float] = 0.0
     #: whether its coordinates place the child; a rod's do not
     places: ClassVar[bool] = True
+    #: whether it can be written as equations between the poses of its two bodies; others exist in joint coordinates alone
+    has_rows: ClassVar[bool] = True
     #: how its surfaces carry their load: "journal", "ball", "plate" (see ``Bearing``), or not at all
     bears: ClassVar[str] = ""
 
@@ -222,6 +225,24 @@ class Joint:
 
     def _axes(self) -> np.ndarray:
         return np.eye(3)
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """What its motion is made of."""
+        return table_factors(self.directions, self.basis, self.lead)
+
+    @property
+    def offset(self) -> np.ndarray:
+        """(4, 4): the constant that comes before the factors."""
+        return np.eye(4)
+
+    def motion(self, q: np.ndarray) -> np.ndarray:
+        """(4, 4): the child's joint frame in the parent's at its coordinates."""
+        return motion(self.offset, self.factors, np.asarray(q, dtype=float))
+
+    def motion_columns(self, q: np.ndarray) -> np.ndarray:
+        """(freedom, 6): twists (angular, linear) of the child's joint frame, in that frame, per unit rate."""
+        return motion_columns(self.factors, np.asarray(q, dtype=float))
 
     def describe(self) -> dict[str, Any]:
         """The parameters that make this joint, for printing and for files."""

@@ -287,6 +287,9 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         points = self._points(at, f"joint {name!r}")
         turns = [frame, frame] if np.ndim(frame) < 2 else frame  # type: ignore[list-item]
         axes = [rotation_matrix(unit_quaternion(turn, f"frame of joint {name!r}")) for turn in turns]  # type: ignore[union-attr]
+        if not type.has_rows:  # the child's frame stands where the motion begins
+            home = type.motion(np.zeros(type.freedom))
+            points, axes = (points[0], points[1] + axes[1] @ home[:3, 3]), [axes[0], axes[1] @ home[:3, :3]]
         element = JointElement(
             name, len(self.joints), type, parent, child,
             *(rotation_matrix(b.orientation).T @ (p - b.position) for b, p in zip((parent, child), points)),
@@ -355,7 +358,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         if not isinstance(element, JointElement) or self._names.get(element.name) is not element:
             raise ModelError(f"{what} needs joints of {self.name!r}, got {joint!r}")
         kinds = element.type.directions
-        if not isinstance(direction, int | np.integer) or not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance"):
+        if not isinstance(direction, int | np.integer) or not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance") or not element.type.has_rows:
             raise ModelError(f"{what}: direction {direction} of {element!r} is no slide or single turn that can be tied")
         return element
 

@@ -34,9 +34,11 @@ ALONG = {
 }
 #: the same of servos, per direction that has one
 SERVO = {"servo_stiffness": ("N/m", "N m/rad"), "servo_damping": ("N s/m", "N m s/rad"), "servo_bound": ("N", "N m")}
+#: the same of bearings
+BEARING = {"bearing_friction": "", "bearing_radius": "m", "bearing_length": "m", "bearing_thrust": "m"}
 ENDS = ("lower", "upper")
 #: parameters that may be infinite
-UNBOUNDED = (*ENDS, "servo_bound")
+UNBOUNDED = (*ENDS, "servo_bound", "bearing_length")
 
 _TOUCH = {"friction": "", "restitution": ""}
 #: names and units of what other elements have
@@ -138,6 +140,8 @@ def _of_joint(element: JointElement) -> dict[str, Parameter]:
     followed = [i for i, servo in enumerate(kind.servo) if servo is not None]  # type: ignore[arg-type]
     for name, units in SERVO.items() if followed else ():
         add(name, [getattr(kind.servo[i], name.removeprefix("servo_")) for i in followed], units, followed)  # type: ignore[index]
+    if kind.bearing is not None:
+        found |= {name: Parameter(getattr(kind.bearing, name.removeprefix("bearing_")), unit) for name, unit in BEARING.items()}
     if kind.freedom:
         found["restitution"] = Parameter(kind.restitution, "")
     return found | {name: Parameter(getattr(kind, name), "m") for name in ("pitch", "length") if getattr(kind, name, None) is not None}
@@ -183,6 +187,8 @@ def _with(element: JointElement, name: str, value: Any) -> Any:
             numbers = iter(np.atleast_1d(value))
             gain = name.removeprefix("servo_")
             return replace(kind, servo=tuple(servo if servo is None else replace(servo, **{gain: next(numbers)}) for servo in kind.servo))  # type: ignore[union-attr]
+        if name in BEARING:
+            return replace(kind, bearing=replace(kind.bearing, **{name.removeprefix("bearing_"): value}))  # type: ignore[type-var]
         return replace(kind, **{name: tuple(np.atleast_1d(value)) if name in ALONG else value})
     except ModelError as error:
         raise ModelError(f"joint {element.name!r}: {error}") from None

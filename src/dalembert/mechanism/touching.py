@@ -115,7 +115,7 @@ def _larger(a: float | None, b: float | None, neither: float) -> float:
 def _rigid_groups(mechanism: Mechanism) -> tuple[list[int], set[int]]:
     """The group of every body, the same for bodies fixed to one another, and the groups fixed to the world."""
     group = list(range(len(mechanism.bodies)))
-    fixed = [j for j in mechanism.joints if not j.type.slides and not j.type.turns]
+    fixed = [j for j in mechanism.joints if j.type.freedom == 0 and j.type.places]
     for joint in fixed:
         if joint.parent.index >= 0:
             old, new = group[joint.child.index], group[joint.parent.index]

@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import AssemblyError
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.model.compile_forces import coupling_names
+from dalembert.model.moving import held_rows, rate_rows
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
 from dalembert.model.records import CONSTRAINT, Model
@@ -70,12 +71,16 @@ def _rows(
             rate = at["rate"][direction] if direction >= 0 else 0.0
             value = opened[element.index, k] if rates is None else rate
             rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
+        if not element.type.has_rows:
+            _add_moving(rows, placement, element, rates)
     for index, (name, coupling) in enumerate(zip(coupling_names(mechanism), model.couplings)):
         if coupling["law"] == CONSTRAINT:
             ends = [(model.ends[e], work.ends["G"][e]) for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))]
             rows.add(name, gaps[index] if rates is None else 0.0, ends)
     for name, wish in (wishes if rates is None else rates).items():
         element = mechanism[name]
+        if not element.type.has_rows:
+            continue
         joint = model.joints[element.index]
         gradients = np.zeros((int(joint["free"]), 12))
         direction_rows(model, work, element.index, gradients)
@@ -84,6 +89,20 @@ def _rows(
             if not (drives and joint["driven"][i]) and not np.isnan(error):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
+
+
+def _add_moving(rows: Rows, placement: Placement, element: JointElement, rates: Mapping[str, np.ndarray] | None) -> None:
+    """Rows of a joint that has none of its own: it stays where it is, or moves as it can, at wished rates and those of its drives."""
+    joint = placement.model.joints[element.index]
+    if rates is None:
+        values, gradients = held_rows(placement, element)
+    else:
+        freedom = element.type.freedom
+        driven = joint["driven"][:freedom].astype(bool)
+        wished = rates.get(element.name, np.full(freedom, np.nan))
+        values, gradients = rate_rows(placement, element, np.where(driven, placement.work.joints["rate"][element.index, :freedom], wished))
+    for value, gradient in zip(values, gradients):
+        rows.add(element.name, value, [(joint["parent"], gradient[:6]), (joint["child"], gradient[6:])])
 
 
 def constraint_rows(placement: Placement) -> Rows:

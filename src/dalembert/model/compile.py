@@ -21,6 +21,7 @@ from dalembert.model.records import (
     END_WORK,
     JOINT,
     JOINT_WORK,
+    MOVING,
     ROTATION,
     TRANSLATION,
     Model,
@@ -48,7 +49,7 @@ def compile_model(mechanism: Mechanism) -> Model:
     follows, active = np.flatnonzero(joints["follows"].any(axis=1)), np.flatnonzero(joints["active"])
     model = Model(
         bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), follows, active,
-        np.array(shared.ends, dtype=np.int32), shared.point_records(), loads, shared.leg_records(),
+        np.array(shared.ends, dtype=np.int32), shared.point_records(), loads, shared.leg_records(), np.zeros(0),
     )
     with watched(mechanism):
         _set_softness(model, mechanism)
@@ -110,7 +111,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     record["report_frame"] = element.frame_parent.ravel()
     record["free"] = kind.freedom
     for i, (name, axis) in enumerate(kind.directions):
-        record["free_kind"][i] = DIRECTION_KINDS.index(name)
+        record["free_kind"][i] = DIRECTION_KINDS.index(name) if kind.has_rows else MOVING
         record["free_axis"][i] = axis
         record["driven"][i] = kind.drive[i] == "motion"  # type: ignore[index]
     for name, value in (("stiffness", kind.stiffness), ("rest", kind.rest), ("damping", kind.damping), ("armature", kind.armature)):
@@ -124,7 +125,8 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
             record["servo_stiffness"][i], record["servo_damping"][i], record["servo_bound"][i] = servo.stiffness, servo.damping, servo.bound
         record["follows"][i] = record["driven"][i] or servo is not None
     record["active"] = any(record["stiffness"] > 0.0) or "force" in kind.drive or kind.bounded  # type: ignore[operator]
-    _write_rows(record, element, parent, child)
+    if kind.has_rows:
+        _write_rows(record, element, parent, child)
 
 
 def _write_rows(record: np.void, element: JointElement, parent: np.ndarray, child: np.ndarray) -> None:

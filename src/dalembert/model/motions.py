@@ -1,16 +1,17 @@
 """How a node of the tree moves: its placement in the parent node's frame, its columns S, and their derivatives.
 
 With q the node's coordinates, V = A V_parent + S q' is its twist (RedMax section 2.2). Screws are constant columns; those of a
-free rotation about a point r are (J, r x J) with J the right Jacobian of its rotation vector (RedMax section 2.3.6, eq. 3.34).
+free rotation about a point r are (J, r x J) with J the Jacobian of its coordinates (RedMax section 2.3.6, eq. 3.34); those of a
+spline were evaluated before (model/splines.py). ``at`` is the node's record of the scratch, with ``x``, ``turn`` and ``chart``;
+``spline`` that of its spline, any other one for nodes of other kinds.
 """
 from __future__ import annotations
 
-from math import cos, sin
-
 from dalembert.kernels import inline
-from dalembert.model.tree import AXIS, LINE, POINT
-from dalembert.spatial import quaternion, so3
-from dalembert.spatial.tuples import add3, column, cross3, load3, load4, load9, mat_mul, mat_vec, scale3, sub3
+from dalembert.model.rotations import jacobian, jacobian_derivative, jacobian_second, rotation
+from dalembert.model.tree import AXIS, LINE, POINT, SPLINE
+from dalembert.spatial.charts import about_axis
+from dalembert.spatial.tuples import add3, column, cross3, load3, load9, mat_mul, mat_vec, scale3, sub3
 from dalembert.spatial.twists import add6, load6, scale6
 
 ZERO3 = (0.0, 0.0, 0.0)
@@ -28,13 +29,7 @@ def slid(node, q):
 def turned_about_axis(node, q):
     """The same of a turn about an axis, with its lead."""
     R0, w, r = load9(node.R0), load3(node.screw), load3(node.centre)
-    c, s = cos(q), sin(q)
-    k = 1.0 - c
-    M = (
-        c + k * w[0] * w[0], k * w[0] * w[1] - s * w[2], k * w[0] * w[2] + s * w[1],
-        k * w[0] * w[1] + s * w[2], c + k * w[1] * w[1], k * w[1] * w[2] - s * w[0],
-        k * w[0] * w[2] - s * w[1], k * w[1] * w[2] + s * w[0], c + k * w[2] * w[2],
-    )
+    M = about_axis(w, q)
     shift = add3(sub3(r, mat_vec(M, r)), scale3(node.lead * q, w))
     return mat_mul(R0, M), add3(load3(node.p0), mat_vec(R0, shift))
 
@@ -47,15 +42,24 @@ def turned_about_point(node, M):
 
 
 @inline
-def placement(node, turn, q):
-    """Rotation and translation of the node's frame in the parent's; ``turn``: where a free rotation's vector starts from."""
+def placement(node, at, spline):
+    """Rotation and translation of the node's frame in the parent's."""
     if node.kind == LINE:
-        return slid(node, q[0])
+        return slid(node, at.x[0])
     if node.kind == AXIS:
-        return turned_about_axis(node, q[0])
+        return turned_about_axis(node, at.x[0])
     if node.kind == POINT:
-        return turned_about_point(node, mat_mul(quaternion.to_matrix(load4(turn)), so3.exp_matrix(load3(q))))
+        return turned_about_point(node, rotation(node, int(at.chart), at.turn, at.x))
+    if node.kind == SPLINE:
+        return along_spline(node, spline)
     return load9(node.R0), load3(node.p0)
+
+
+@inline
+def along_spline(node, spline):
+    """The same of a spline that was evaluated."""
+    R0 = load9(node.R0)
+    return mat_mul(R0, load9(spline.R)), add3(load3(node.p0), mat_vec(R0, load3(spline.p)))
 
 
 @inline
@@ -70,56 +74,75 @@ def unit3(j):
 
 
 @inline
-def motion_column(node, q, j):
+def motion_column(node, at, spline, j):
     """S_j."""
     if node.kind == POINT:
-        return about(load3(node.centre), column(so3.right_jacobian(load3(q)), j))
+        return about(load3(node.centre), column(jacobian(node, int(at.chart), at.x), j))
+    if node.kind == SPLINE:
+        return load6(spline.S[j])
     return load6(node.screw)
 
 
 @inline
-def along(node, q, u):
+def along(node, at, spline, u):
     """S u."""
     if node.kind == POINT:
-        return about(load3(node.centre), mat_vec(so3.right_jacobian(load3(q)), load3(u)))
+        return about(load3(node.centre), mat_vec(jacobian(node, int(at.chart), at.x), load3(u)))
     if node.kind == LINE or node.kind == AXIS:
         return scale6(u[0], load6(node.screw))
+    if node.kind == SPLINE:
+        return spline_along(node, spline.S, u)
     return ZERO6
 
 
 @inline
-def along_derivative(node, q, j, u):
+def spline_along(node, columns, u):
+    """columns u of one or two columns."""
+    first = scale6(u[0], load6(columns[0]))
+    return add6(first, scale6(u[1], load6(columns[1]))) if node.count == 2 else first
+
+
+@inline
+def along_derivative(node, at, spline, j, u):
     """(dS/dq_j) u."""
     if node.kind == POINT:
-        return about(load3(node.centre), mat_vec(so3.right_jacobian_derivative(load3(q), unit3(j)), load3(u)))
+        return about(load3(node.centre), mat_vec(jacobian_derivative(node, int(at.chart), at.x, unit3(j)), load3(u)))
+    if node.kind == SPLINE:
+        return spline_along(node, spline.dS[:, j], u)
     return ZERO6
 
 
 @inline
-def along_rate(node, q, v, u):
-    """S' u, with q' = v."""
+def along_rate(node, at, spline, u):
+    """S' u, at the node's rates."""
     if node.kind == POINT:
-        return about(load3(node.centre), mat_vec(so3.right_jacobian_derivative(load3(q), load3(v)), load3(u)))
+        return about(load3(node.centre), mat_vec(jacobian_derivative(node, int(at.chart), at.x, load3(at.v)), load3(u)))
+    if node.kind == SPLINE:
+        rate = scale6(at.v[0], spline_along(node, spline.dS[:, 0], u))
+        return add6(rate, scale6(at.v[1], spline_along(node, spline.dS[:, 1], u))) if node.count == 2 else rate
     return ZERO6
 
 
 @inline
-def rate_derivative(node, q, j, v, u):
-    """(dS'/dq_j) u, with q' = v."""
+def rate_derivative(node, at, spline, j):
+    """(dS'/dq_j) q', at the node's rates."""
     if node.kind == POINT:
-        return about(load3(node.centre), so3.right_jacobian_second(load3(q), unit3(j), load3(v), load3(u)))
+        v = load3(at.v)
+        return about(load3(node.centre), jacobian_second(node, int(at.chart), at.x, unit3(j), v, v))
+    if node.kind == SPLINE:
+        change = scale6(at.v[0], spline_along(node, spline.ddS[:, 0, j], at.v))
+        return add6(change, scale6(at.v[1], spline_along(node, spline.ddS[:, 1, j], at.v))) if node.count == 2 else change
     return ZERO6
 
 
 @inline
-def varied_twist(node, q, v, a, j, c):
+def varied_twist(node, at, spline, j, c):
     """What (S q', S q'' + S' q') change by with q_j, when q' and q'' change by 1/c and 1/c^2: two twists, brackets left out."""
-    S = motion_column(node, q, j)
-    if node.kind != POINT:
+    S = motion_column(node, at, spline, j)
+    if node.kind != POINT and node.kind != SPLINE:
         return scale6(1.0 / c, S), scale6(1.0 / (c * c), S)
-    first = along_derivative(node, q, j, v)
-    e = unit3(j)
+    first = along_derivative(node, at, spline, j, at.v)
     twist = add6(first, scale6(1.0 / c, S))
-    change = add6(along_derivative(node, q, j, a), rate_derivative(node, q, j, v, v))
-    change = add6(change, scale6(1.0 / c, add6(first, along_rate(node, q, v, e))))
+    change = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j))
+    change = add6(change, scale6(1.0 / c, add6(first, along_rate(node, at, spline, unit3(j)))))
     return twist, add6(change, scale6(1.0 / (c * c), S))

@@ -18,6 +18,8 @@ TRANSLATION, ROTATION, COMPLIANT = 0, 1, 2
 # Kinds of free directions, in the joint table's words.
 DIRECTION_KINDS = ("slide", "turn", "first", "second", "ball", "distance")
 SLIDE, TURN, FIRST, SECOND, BALL, DISTANCE = range(6)
+#: of a joint without rows: joint coordinates alone know it
+MOVING = 6
 
 
 def fields(number: str, /, **shapes: int | tuple[int, ...]) -> list[tuple]:
@@ -71,7 +73,8 @@ LOAD = np.dtype(fields(I, kind=0, body=0, first=0, ends=0, moving=0) + fields("i
 class Model(NamedTuple):
     """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,); indices of the joints that
     follow targets, and of those with springs, inputs or limits along their directions; the bodies of couplings and loads, one
-    element after the other; the points of paths; loads; the joint coordinates of maps.
+    element after the other; the points of paths; loads; the joint coordinates of maps; what spline joints move by, which a tree
+    writes (model/splines.py).
     """
 
     bodies: np.ndarray
@@ -84,6 +87,7 @@ class Model(NamedTuple):
     points: np.ndarray
     loads: np.ndarray
     legs: np.ndarray
+    splines: np.ndarray
 
 
 BODY_WORK = np.dtype(

@@ -86,7 +86,7 @@ def analyse_redundancy(placement: Placement) -> Redundancy:
     leaves: there are few of these, as many as its joints have freedoms.
     """
     rows = row_set(placement)
-    tree, motions = _tree_motions(placement, rows)
+    tree, motions = tree_motions(placement, rows)
     closing, drives = np.flatnonzero(~(tree | rows.driven)), np.flatnonzero(rows.driven)
     others = rows.matrix[np.concatenate([closing, drives])]
     parts = (others @ motions) / np.sqrt(np.asarray(others.multiply(others).sum(axis=1)).reshape(-1, 1))
@@ -105,7 +105,7 @@ def analyse_redundancy(placement: Placement) -> Redundancy:
     )
 
 
-def _tree_motions(placement: Placement, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
+def tree_motions(placement: Placement, rows: RowSet) -> tuple[np.ndarray, np.ndarray]:
     """Which rows are independent in a spanning tree, and a basis (6 n, f) of unit vectors of the velocities that they leave.
 
     From body to body, G_here u_here + G_there u_there = 0 gives u_there but for what the joint leaves free.

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 
 Pose = tuple[np.ndarray, Rotation]
@@ -20,7 +19,10 @@ def holds(joint: JointElement) -> bool:
 
 
 def spanning_tree(mechanism: Mechanism, first: Iterable[str] = ()) -> set[int]:
-    """Indices of joints that form a spanning forest rooted at the world; joints named in ``first`` are taken first."""
+    """Indices of joints that form a spanning forest rooted at the world.
+
+    Joints without rows come first, since nothing else can hold them, then those named in ``first``.
+    """
     wanted = set(first)
     root = list(range(-1, len(mechanism.bodies)))
 
@@ -31,7 +33,7 @@ def spanning_tree(mechanism: Mechanism, first: Iterable[str] = ()) -> set[int]:
 
     tree: set[int] = set()
     candidates = [j for j in mechanism.joints if holds(j)]
-    for joint in sorted(candidates, key=lambda j: (j.name not in wanted, j.type.freedom == 6, j.index)):
+    for joint in sorted(candidates, key=lambda j: (j.type.has_rows, j.name not in wanted, j.type.freedom == 6, j.index)):
         a, b = find(joint.parent.index), find(joint.child.index)
         if a != b:
             root[max(a, b) + 1] = min(a, b)
@@ -94,21 +96,6 @@ def loop_count(mechanism: Mechanism) -> int:
     return len(constraining) - len(spanning_tree(mechanism) & {j.index for j in constraining})
 
 
-def joint_motion(joint: Joint, values: np.ndarray) -> Pose:
-    """Pose of the child's canonical frame in the parent's, from the joint's coordinates."""
-    shift, turn = np.zeros(3), Rotation.identity()
-    ball = []
-    for (kind, axis), value in zip(joint.directions, values):
-        if kind == "slide":
-            shift[axis] = value
-        elif kind == "ball":
-            ball.append(value)
-        else:
-            turn = turn * Rotation.from_rotvec(value * np.eye(3)[axis])
-            shift[axis] += joint.lead * value
-    return shift, turn * Rotation.from_rotvec(ball) if ball else turn
-
-
 def place(mechanism: Mechanism, poses: list[Pose], values: Mapping[str, ArrayLike]) -> list[Pose]:
     """Poses of all bodies after the joints in ``values`` were moved to new coordinates, their subtrees carried along."""
     placed = [*poses, (np.zeros(3), Rotation.identity())]
@@ -118,11 +105,9 @@ def place(mechanism: Mechanism, poses: list[Pose], values: Mapping[str, ArrayLik
         if joint.name not in values:
             relative = _between(old[here], old[there])
         else:
-            shift, turn = joint_motion(joint.type, np.atleast_1d(np.asarray(values[joint.name], dtype=float)))
-            parent = Rotation.from_matrix(joint.frame_parent @ joint.type.basis)
-            child = Rotation.from_matrix(joint.frame_child @ joint.type.basis)
-            rotation = parent * turn * child.inv()
-            relative = joint.point_parent + parent.apply(shift) - rotation.apply(joint.point_child), rotation
+            X = joint.type.motion(np.atleast_1d(np.asarray(values[joint.name], dtype=float)))
+            rotation = Rotation.from_matrix(joint.frame_parent @ X[:3, :3] @ joint.frame_child.T)
+            relative = joint.point_parent + joint.frame_parent @ X[:3, 3] - rotation.apply(joint.point_child), rotation
             if here != joint.parent.index:
                 inverse = relative[1].inv()
                 relative = -inverse.apply(relative[0]), inverse

@@ -1,10 +1,10 @@
 """A mechanism as trees of one-element joints: what joint coordinates are made of.
 
-A joint of the table is a product of exponentials X = X0 exp(s_1 q_1) exp(s_2 q_2) ..., with screws s_k that are constant in the
-child's frame: slides first, then turns. Every factor is a node of its own, on a body without mass but for the last one, so
-that only single factors need code. Read from child to parent a joint is the same product backwards with the screws
-negated. A free rotation is one factor of three numbers: a rotation vector from where the body was at the last knot
-(RedMax section 2.3.6; REDMAX "Rotations"). A body without a joint has three slides and such a rotation. Joints that close
+A joint is a constant times a product of motions X = H N_1 N_2 ..., seen from the child's joint frame (mechanism/factors.py): exponentials
+of constant screws exp(s q), free rotations, splines. Every factor is a node of its own, on a body without mass but for the last one, so
+that only single factors need code. Read from child to parent a joint is the same product backwards with every motion
+inverted. A free rotation is one factor of three numbers: a rotation vector from where the body was at the last knot
+(RedMax section 2.3.6; REDMAX "Rotations"), or the angles of a chart. A body without a joint has three slides and such a rotation. Joints that close
 loops, rods and springs are not in the tree.
 """
 from __future__ import annotations
@@ -14,57 +14,45 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.errors import ModelError
+from dalembert.mechanism.factors import BALL, SLIDE, Factor, frame
+from dalembert.mechanism.factors import SPLINE as SPLINE_FACTOR
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.model.records import F, I, Model, fields
+from dalembert.model.splines import table_of
 from dalembert.model.topology import spanning_tree, tree_order
+from dalembert.spatial.splines import adjoint
 
-#: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point
-RIGID, LINE, AXIS, POINT = range(4)
+#: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point, along a curve or a surface
+RIGID, LINE, AXIS, POINT, SPLINE = range(5)
 #: what moves a node that is not free: a target, a coordinate map
 TARGET_NODE, MAPPED_NODE = 1, 2
-#: numbers of coordinates of the kinds
-COUNT = (0, 1, 1, 3)
 
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and
     # ``direction``: whose law acts along it; ``driven``: it is free (0), or follows a target or a map;
-    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it
-    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0)
+    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it. Of a spline: where its numbers begin, how many factors its pieces have, and
+    # how many pieces there are along each coordinate; its record in the scratch
+    fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0, table=0, factors=0, closed=0, spline=0, cells=2)
     # the fixed placement in the parent node's frame; the screw (angular, linear) in the node's own frame; the point that it
     # turns about, or a point of the axis, with the lead (m/rad); mass (kg) and inertia (kg m^2) about the frame's origin, the
-    # centre of mass; the inertia reflected along the coordinate; the body's radius of gyration (m)
-    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, rotor=0, length=0)
+    # centre of mass; the inertia reflected along the coordinate; the body's radius of gyration (m); of a free rotation, the axes of its joint's frame and the rest orientation of its springs
+    + fields(F, R0=9, p0=3, screw=6, centre=3, lead=0, mass=0, inertia=9, rotor=0, length=0, frame=9, rest=9)
 )
 
 
 class Tree(NamedTuple):
-    """Nodes from the roots outwards; the node of every body; joints outside of the tree."""
+    """Nodes from the roots outwards; the node of every body; joints outside of the tree; numbers of the splines."""
 
     nodes: np.ndarray
     node_of: np.ndarray
     loops: np.ndarray
+    splines: np.ndarray
 
     @property
     def freedom(self) -> int:
         """How many coordinates the nodes have."""
         return int(self.nodes["count"].sum())
-
-
-Factor = tuple[int, int, np.ndarray]
-
-
-def factors(joint: JointElement) -> list[Factor]:
-    """The factors of a joint: kind, direction, and the screw (angular, linear) in the child's canonical frame."""
-    found: list[Factor] = []
-    axes = np.eye(3)
-    for index, (kind, axis) in enumerate(joint.type.directions):
-        if kind == "slide":
-            found.append((LINE, index, np.concatenate([np.zeros(3), axes[axis]])))
-        elif kind != "ball":
-            found.append((AXIS, index, np.concatenate([axes[axis], joint.type.lead * axes[axis]])))
-        elif axis == 0:
-            found.append((POINT, index, np.zeros(6)))
-    return found
 
 
 def build_tree(mechanism: Mechanism, model: Model) -> Tree:
@@ -88,8 +76,12 @@ def build_tree(mechanism: Mechanism, model: Model) -> Tree:
         if body.index not in reached:
             builder.free_body(body.index)
     loops = [joint.index for joint in mechanism.joints if joint.index not in chosen]
+    for index in loops:
+        joint = mechanism.joints[index]
+        if not joint.type.has_rows:
+            raise ModelError(f"joint {joint.name!r} closes a loop of joints of its kind, and {type(joint.type).__name__} has no equations to close one: let a joint of the table close it")
     nodes = np.array(builder.nodes, NODE) if builder.nodes else np.zeros(0, NODE)
-    return Tree(nodes, np.array(builder.node_of, np.int64), np.array(loops, np.int64))
+    return Tree(nodes, np.array(builder.node_of, np.int64), np.array(loops, np.int64), np.concatenate([np.zeros(1), *builder.tables]))
 
 
 class _Builder:
@@ -98,54 +90,70 @@ class _Builder:
     def __init__(self, mechanism: Mechanism, model: Model) -> None:
         self.mechanism, self.model = mechanism, model
         self.nodes: list[np.ndarray] = []
+        self.tables: list[np.ndarray] = []
         self.node_of = [-1] * len(mechanism.bodies)
         self.dof = 0
 
     def free_body(self, body: int) -> None:
         """A body that hangs on nothing: slides along the world's axes and a free rotation."""
-        slides: list[Factor] = [(LINE, -1, np.eye(6)[3 + k]) for k in range(3)]
-        self._chain(body, -1, np.zeros(3), Rotation.identity(), np.zeros(3), np.eye(3), [*slides, (POINT, -1, np.zeros(6))], -1, False)
+        slides = [Factor(SLIDE, -1, 1, np.eye(4), np.eye(6)[3 + k]) for k in range(3)]
+        self._chain(body, -1, np.eye(4), np.eye(4), [*slides, Factor(BALL, -1, 3, np.eye(4), np.zeros(6))], -1, False)
 
     def joint(self, joint: JointElement, here: int, there: int) -> None:
         """A joint from a known body to the next one."""
-        sequence = factors(joint)
-        parent, child = (frame @ joint.type.basis for frame in (joint.frame_parent, joint.frame_child))
-        ends = (joint.point_parent, parent), (joint.point_child, child)
-        backwards = here != joint.parent.index
-        if backwards:
-            sequence, ends = [(kind, index, -screw) for kind, index, screw in sequence[::-1]], ends[::-1]
-        (point_here, frame_here), (point_there, frame_there) = ends
-        turn = Rotation.from_matrix(frame_here @ frame_there.T)
-        shift = point_here - turn.apply(point_there)
-        self._chain(there, here, shift, turn, point_there, frame_there, sequence, joint.index, backwards)
+        factors, H = joint.type.factors, joint.type.offset
+        parent, child = frame(joint.point_parent, joint.frame_parent), frame(joint.point_child, joint.frame_child)
+        if here == joint.parent.index:
+            self._chain(there, here, parent @ H @ np.linalg.inv(child), child, factors, joint.index, False)
+        else:
+            turned = [factor.seen_from(H) for factor in reversed(factors)]
+            self._chain(there, here, child @ np.linalg.inv(H) @ np.linalg.inv(parent), parent, turned, joint.index, True)
 
-    def _chain(
-        self, body: int, parent: int, shift: np.ndarray, turn: Rotation, point: np.ndarray, frame: np.ndarray, sequence: list[Factor],
-        joint: int, backwards: bool,
-    ) -> None:
-        """Nodes of a sequence of factors; ``point`` and ``frame``: the canonical frame on the body at their end."""
+    def _chain(self, body: int, parent: int, X0: np.ndarray, end: np.ndarray, factors, joint: int, backwards: bool) -> None:
+        """Nodes of a sequence of factors after a constant ``X0``; ``end``: the joint's frame on the body, in which the factors are given."""
         above = self.node_of[parent] if parent >= 0 else -1
-        for place, (kind, direction, screw) in enumerate(sequence or [(RIGID, -1, np.zeros(6))]):
-            node = np.zeros((), NODE)
-            first, last = place == 0, place == max(len(sequence), 1) - 1
-            node["parent"], node["kind"], node["count"], node["dof"] = above, kind, COUNT[kind], self.dof
-            node["body"], node["joint"], node["direction"] = body if last else -1, joint, direction
-            node["backwards"] = backwards
-            node["R0"] = (turn.as_matrix() if first else np.eye(3)).ravel()
-            node["p0"] = shift if first else 0.0
-            angular, linear = frame @ screw[:3], frame @ screw[3:]
-            node["screw"] = np.concatenate([angular, linear + np.cross(point, angular)])
-            node["centre"] = point
-            node["lead"] = angular @ linear
-            if joint >= 0 and direction >= 0:
-                laws, own = self.model.joints[joint], slice(direction, direction + COUNT[kind])
-                node["driven"] = laws["driven"][direction]
-                node["acts"] = any(np.any(laws[name][own] != 0) for name in ("stiffness", "damping", "follows"))
-                node["rotor"] = laws["armature"][direction]
-            if last:
-                node["mass"], node["inertia"] = self.model.bodies["mass"][body], self.model.bodies["inertia"][body]
+        nodes = [self._node(factor, end, joint, backwards) for factor in factors] or [self._rigid(joint, backwards)]
+        for node in nodes:
+            node["parent"], node["body"], node["dof"] = above, -1, self.dof
+            node["R0"], node["p0"] = X0[:3, :3].ravel(), X0[:3, 3]
             node["length"] = self.model.bodies["length"][body]
+            X0 = np.eye(4)
             self.nodes.append(node)
             above = len(self.nodes) - 1
-            self.dof += COUNT[kind]
+            self.dof += int(node["count"])
+        last = nodes[-1]
+        last["body"], last["mass"], last["inertia"] = body, self.model.bodies["mass"][body], self.model.bodies["inertia"][body]
         self.node_of[body] = above
+
+    def _rigid(self, joint: int, backwards: bool) -> np.ndarray:
+        node = np.zeros((), NODE)
+        node["kind"], node["joint"], node["direction"], node["backwards"] = RIGID, joint, -1, backwards
+        return node
+
+    def _node(self, factor: Factor, end: np.ndarray, joint: int, backwards: bool) -> np.ndarray:
+        """A factor seen from the body's frame."""
+        node = self._rigid(joint, backwards)
+        G, direction = end @ factor.G, factor.direction
+        node["count"], node["direction"] = factor.count, direction
+        node["frame"], node["centre"] = G[:3, :3].ravel(), G[:3, 3]
+        if joint >= 0 and direction >= 0:
+            laws, own = self.model.joints[joint], slice(direction, direction + factor.count)
+            node["driven"] = laws["driven"][direction]
+            node["acts"] = any(np.any(laws[name][own] != 0) for name in ("stiffness", "damping", "follows"))
+            node["rotor"] = laws["armature"][direction]
+        if factor.kind == BALL:
+            node["kind"] = POINT
+            rest = self.model.joints["rest"][joint, direction : direction + 3].copy() if joint >= 0 else np.zeros(3)
+            node["rest"] = Rotation.from_rotvec(rest).as_matrix().ravel()
+        elif factor.kind == SPLINE_FACTOR:
+            node["kind"], node["closed"], node["spline"] = SPLINE, factor.closed, len(self.tables)
+            node["cells"][: factor.count], node["factors"] = factor.cells, len(factor.pieces[0].screws)
+            node["table"] = 1 + sum(map(len, self.tables))
+            pieces = [piece.seen_from(G) for piece in factor.pieces]
+            self.tables.append(table_of([piece.backwards() for piece in pieces] if backwards else pieces))
+        else:
+            screw = adjoint(G) @ (-factor.screw if backwards else factor.screw)
+            node["kind"] = LINE if factor.kind == SLIDE else AXIS
+            node["screw"] = screw
+            node["lead"] = factor.screw[:3] @ factor.screw[3:]
+        return node

@@ -13,6 +13,7 @@ from dalembert.formulations.engine import Start
 from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.model.assembly import nearest_pose, settle_velocities
+from dalembert.model.moving import columns
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
 from dalembert.model.targets import agreed_targets
@@ -141,6 +142,10 @@ class Setup:
         model, work = self.placement.model, self.placement.work
         joint, kind, child = model.joints[element.index], element.type, work.bodies[element.child.index]
         R = child["R"].reshape(3, 3)
+        point = child["x"] + R @ joint["point_child"]
+        if not kind.has_rows:
+            twist = R @ element.frame_child @ (self.rates[element.name] @ columns(self.placement, element)).reshape(2, 3).T
+            return twist[:, 1], twist[:, 0], point
         gradients = np.zeros((kind.freedom, 12))
         direction_rows(model, work, element.index, gradients)
         linear, angular = np.zeros(3), np.zeros(3)
@@ -150,7 +155,7 @@ class Setup:
             else:
                 angular += rate * (R @ gradient[9:])
         linear += kind.lead * angular
-        return linear, angular, child["x"] + R @ joint["point_child"]
+        return linear, angular, point
 
     def solve_pose(self, wishes: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow."""

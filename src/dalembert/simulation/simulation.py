@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from dalembert.simulation.controls import (
     one_knot,
     read_control,
     read_target,
+    target_coordinates,
     target_rates,
 )
 from dalembert.simulation.energy import EnergyWatch
@@ -35,6 +36,12 @@ from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
+
+if TYPE_CHECKING:
+    from dalembert.gradients.equilibrium import Equilibrium
+    from dalembert.gradients.linearise import Linearisation
+    from dalembert.gradients.modes import Modes
+    from dalembert.gradients.situation import Situation
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
 
@@ -296,7 +303,7 @@ class Simulation:
         So that part of a machine can be simulated alone.
         """
         element = self._joint(joint)
-        if element.parent is not self._mechanism.world or len(element.type.directions) != 6:
+        if element.parent is not self._mechanism.world or len(element.type.directions) != 6 or not element.type.has_rows:
             raise ModelError(f"follow needs a Free joint between the world and a body, and {joint!r} is not one")
         series = trajectory.body(body or element.child.name)
         values = self._setup.coordinates_at(element, zip(series.position, series.orientation))
@@ -320,6 +327,68 @@ class Simulation:
             position, orientation = resolve(self._state.numbers)
             self._setup.resume(start._replace(position=position, orientation=orientation))
             self._begin(self._setup.settle(), self._state.clock)
+
+    # ---- analysing it
+
+    def linearise(self, inputs: Sequence[str] | None = None, coordinates: Sequence[str] | None = None) -> Linearisation:
+        """The linear part of the motion about the current state, in independent coordinates: A and B of continuous time and of a step.
+
+        ``inputs``: names of force-driven joints, servos (their targets), bodies (wrenches) and driven paths (tensions); by default
+        all forces and tensions. ``coordinates``: names of joints ("elbow", "ball[1]") or bodies ("box[2]"), as many as the mechanism
+        has freedoms; by default those joints' coordinates that tell its motions apart best. Raises LinearisationError where the
+        motion has no linear part.
+        """
+        from dalembert.gradients.linearise import linearise
+
+        return linearise(self._situation(), inputs, coordinates)
+
+    def equilibrium(self, *, stable: bool = False, move: bool = True) -> Equilibrium:
+        """The pose near the current one in which all forces are in balance, with its stability.
+
+        Newton's method keeps to the branch that the pose is on, which may be an unstable one; where that fails, and at once with
+        ``stable``, the mechanism goes downhill to a pose where it stays by itself. The simulation is put there, at rest, unless
+        ``move`` is false. Raises EquilibriumError, and changes nothing, when there is no such pose.
+        """
+        from dalembert.gradients.equilibrium import find_equilibrium
+
+        found = find_equilibrium(self._situation(goals=True), stable)
+        if move:
+            self._setup.resume(found.start)
+            self._begin(found.start, self._state.clock)
+            self._moved = True
+        return found
+
+    def modes(self, coordinates: Sequence[str] | None = None) -> Modes:
+        """Vibrations about the current pose, which must be an equilibrium: frequencies, damping, shapes, films of each.
+
+        ``coordinates`` as for ``linearise``. Raises EquilibriumError where the forces are not in balance.
+        """
+        from dalembert.gradients.modes import find_modes
+
+        return find_modes(self._situation(), coordinates)
+
+    def _situation(self, goals: bool = False) -> Situation:
+        """What analyses start from; ``goals``: drives are where their targets will be."""
+        from dalembert.gradients.situation import Situation
+
+        mechanism, engine, state, dt = self._mechanism, self._engine, self._state.copy(), self._formulation.dt
+        targets, inputs, held = dict(self._targets), dict(self._inputs), engine.targets(state.numbers)
+
+        def tables(followed: Mapping[str, Target] = targets) -> InputTables:
+            return InputTables(mechanism, engine, followed, inputs, held, 1, _times(state, dt), True)
+
+        start, now = self._here(), tables({}).recorded(1)
+        start = start._replace(target=start.target.copy())
+        for name, target in targets.items():
+            element = mechanism[name]
+            value = target_coordinates(element, target(self.time) if callable(target) else target, self.time)
+            wanted = np.array([goals or drive != "motion" for drive in element.type.drive])
+            start.target[element.index, : len(value)][wanted] = value[wanted]
+        gaps = getattr(engine, "gaps", None)
+        return Situation(
+            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            lambda: [] if gaps is None else gaps(state.numbers),
+        )
 
     # ---- running it
 

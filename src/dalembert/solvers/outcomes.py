@@ -1,3 +1,5 @@
 """How a step ends; with contacts also: a body left the room of its list of what is near, or the log of contacts is full."""
 SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 LOST, LOG_FULL = 10, 11
+#: a joint left the range of its spline
+BEYOND = 20

@@ -1,7 +1,7 @@
 """Forward dynamics in linear time, against the inverse dynamics of the same trees: every tree joint, also read backwards."""
 import numpy as np
 import pytest
-from test_tree_solve import random_tree
+from test_tree_solve import JOINTS, random_tree
 
 import dalembert as da
 from dalembert.formulations.reduced.equations import Stage, inverse_dynamics
@@ -12,7 +12,7 @@ from dalembert.model.tree import POINT
 def in_motion(seed: int):
     """An engine of a random tree with forward dynamics in motion, and the same motion for inverse dynamics."""
     rng = np.random.default_rng(seed)
-    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng))
+    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng, JOINTS))
     tree = engine.tree.nodes
     nodes = new_flow(len(tree))
     count = tree["count"][:, None] > np.arange(3)

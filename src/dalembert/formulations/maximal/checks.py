@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.mechanism.mechanism import Mechanism
 
 
 def check_steps(options: Any) -> None:
@@ -29,3 +30,13 @@ def check_contacts(options: Any) -> None:
         raise ModelError(f"{name}: cone_edges must be an even number from 4 to 16, got {options.cone_edges!r}")
     if not (np.isfinite(options.resting_speed) and options.resting_speed >= 0.0):
         raise ModelError(f"{name}: resting_speed must not be negative, got {options.resting_speed}")
+
+
+def refuse_moving(mechanism: Mechanism, formulation: str) -> None:
+    """Joints that exist in joint coordinates alone."""
+    for joint in mechanism.joints:
+        if not joint.type.has_rows:
+            raise ModelError(
+                f"{formulation} cannot take joint {joint.name!r}: a {type(joint.type).__name__} is no set of equations between two bodies. "
+                "Use Reduced, whose unknowns are its coordinates."
+            )

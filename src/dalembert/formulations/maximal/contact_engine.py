@@ -155,8 +155,8 @@ class TouchingEngine(MaximalEngine):
 
     # ---- overlaps
 
-    def overlaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
-        """Pairs that overlap at the knot, with their depths (m), deepest first."""
+    def gaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
+        """Pairs that are near one another at the knot, with their gaps (m), the smallest first."""
         state = self.view(numbers)
         self._follow(state)
         work, contacts = self.graph.work, self.scene.contacts
@@ -164,14 +164,16 @@ class TouchingEngine(MaximalEngine):
         evaluate_pose(self.model, work)
         find_features(work.bodies, contacts, self.scene.shapes)
         self._find_general(state)
-        depth: dict[str, float] = {}
+        gaps: dict[str, float] = {}
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, work.bodies)
-            gap = float(contacts["gap0"][i])
-            if gap < -OVERLAP:
-                label = self.labels[int(contacts["owner"][i])]
-                depth[label] = max(depth.get(label, 0.0), -gap)
-        return sorted(depth.items(), key=lambda item: -item[1])
+            label = self.labels[int(contacts["owner"][i])]
+            gaps[label] = min(gaps.get(label, np.inf), float(contacts["gap0"][i]))
+        return sorted(gaps.items(), key=lambda item: item[1])
+
+    def overlaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
+        """Pairs that overlap at the knot, with their depths (m), deepest first."""
+        return [(label, -gap) for label, gap in self.gaps(numbers) if gap < -OVERLAP]
 
     def resolve_overlaps(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and orientations near a state's where none overlap: by repeated linearised least-norm steps, in the mass metric."""

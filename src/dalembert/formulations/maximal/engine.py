@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.errors import StepFailure
 from dalembert.forces.loads import potential_energy
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
+from dalembert.formulations.maximal.checks import refuse_moving
 from dalembert.formulations.maximal.graph import Graph, build_graph, has_loops
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording, new_recording
@@ -34,6 +35,8 @@ class MaximalEngine:
     nodes: tuple[float, ...] = ()
     one_start: bool = False
     input_node: float = 0.0
+    #: whether every joint must be equations between the poses of its bodies
+    needs_rows: ClassVar[bool] = True
     options: Any
     #: a NamedTuple of the state's records, and their types
     state_type: ClassVar[Any]
@@ -44,6 +47,8 @@ class MaximalEngine:
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         self.mechanism = mechanism
         self.options = options
+        if self.needs_rows:
+            refuse_moving(mechanism, type(options).__name__)
         self.model = compile_model(mechanism)
         self.reading = build_graph(self.model)
         self.graph = self._build()

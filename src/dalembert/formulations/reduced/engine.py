@@ -10,15 +10,15 @@ from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps
 from dalembert.formulations.reduced.options import Reduced
-from dalembert.formulations.reduced.start import start_nodes
+from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.compile_forces import coupling_names
-from dalembert.model.tree import build_tree
-from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
+from dalembert.model.tree import SPLINE, build_tree
+from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -28,7 +28,7 @@ class ReducedEngine(MaximalEngine):
     Forces are read by acceleration-level solves on the graph of bodies and joints, as in ``Implicit``.
     """
 
-    exact = True
+    exact, needs_rows = True, False
     state_type, joint_state = ReducedState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
@@ -41,9 +41,12 @@ class ReducedEngine(MaximalEngine):
         self.nodes = tuple(tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
-            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts,
         )
-        self.own = new_scratch(len(self.tree.nodes), self.maps)
+        self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)), self.maps)
+        self.model = self.model._replace(splines=self.tree.splines)
+        charts = chart_numbers(mechanism, self.tree, options.rotations)
+        self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
 
@@ -53,7 +56,7 @@ class ReducedEngine(MaximalEngine):
         return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (OWN_STATE, len(self.maps.own)), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
-        start_nodes(self.tree, start, state)
+        self.starter.start(start, state)
         start_maps(self.mechanism, start, rates, state.maps)
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +90,8 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        if outcome == BEYOND:
+            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
         reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
@@ -104,7 +109,15 @@ class ReducedEngine(MaximalEngine):
                 return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
             return f"coupling {coupling_names(self.mechanism)[int(row['index'])]!r}"
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
-        node = self.tree.nodes[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))]
-        if node["joint"] < 0:
-            return f"body {self.mechanism.bodies[int(node['body'])].name!r}" if node["body"] >= 0 else "a free body"
-        return f"joint {self.mechanism.joints[int(node['joint'])].name!r}"
+        index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
+        return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"
+
+    def beyond(self) -> str:
+        """Joints whose coordinates of the last try lie beyond their splines."""
+        found = []
+        for index in np.flatnonzero(self.tree.nodes["kind"] == SPLINE):
+            node, x = self.tree.nodes[index], self.own.nodes["x"][index]
+            ends, x = node["cells"][: node["count"]], x[: node["count"]]
+            if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
+                found.append(f"joint {node_name(self.mechanism, self.tree, index)!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
+        return "; ".join(found)

@@ -19,13 +19,14 @@ from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
 from dalembert.formulations.reduced.map_equations import map_floor, map_residuals, stage_maps
 from dalembert.formulations.reduced.state import Scratch
-from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_size
+from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
-from dalembert.model.tree import TARGET_NODE
+from dalembert.model.splines import place_spline
+from dalembert.model.tree import SPLINE, TARGET_NODE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -55,15 +56,19 @@ class Stage(NamedTuple):
 
 
 @inline
-def place_node(tree, nodes, i):
+def place_node(model, tree, own, i):
     """Placement, columns, twist and pose in the world of a node at its coordinates ``x`` and rates ``v``."""
+    nodes = own.nodes
     node, at = tree[i], nodes[i]
-    R, p = placement(node, at.turn, at.x)
+    spline = own.splines[node.spline]
+    if node.kind == SPLINE:
+        place_spline(model.splines, node, at.x, spline)
+    R, p = placement(node, at, spline)
     store9(at.R, R)
     store3(at.p, p)
     for j in range(node.count):
-        store6(at.S[j], motion_column(node, at.x, j))
-    Sv = along(node, at.x, at.v)
+        store6(at.S[j], motion_column(node, at, spline, j))
+    Sv = along(node, at, spline, at.v)
     store6(at.Sv, Sv)
     if node.parent < 0:
         store6(at.V, Sv)
@@ -78,13 +83,14 @@ def place_node(tree, nodes, i):
 
 
 @inline
-def accelerate_node(tree, nodes, i):
+def accelerate_node(tree, own, i):
     """Acceleration of a node's frame for the second derivatives ``a`` of its coordinates."""
-    node, at = tree[i], nodes[i]
-    own = add6(along(node, at.x, at.a), add6(along_rate(node, at.x, at.v, at.v), bracket(load6(at.V), load6(at.Sv))))
+    node, at = tree[i], own.nodes[i]
+    spline = own.splines[node.spline]
+    change = add6(along(node, at, spline, at.a), add6(along_rate(node, at, spline, at.v), bracket(load6(at.V), load6(at.Sv))))
     if node.parent >= 0:
-        own = add6(own, to_child(load9(at.R), load3(at.p), load6(nodes[node.parent].A)))
-    store6(at.A, own)
+        change = add6(change, to_child(load9(at.R), load3(at.p), load6(own.nodes[node.parent].A)))
+    store6(at.A, change)
 
 
 @kernel
@@ -147,8 +153,8 @@ def evaluate_motion(stage):
     """From the roots outwards: poses, twists, accelerations, loads. Returns False as ``inverse_dynamics``."""
     tree, nodes = stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
-        place_node(tree, nodes, i)
-        accelerate_node(tree, nodes, i)
+        place_node(stage.model, tree, stage.own, i)
+        accelerate_node(tree, stage.own, i)
     place_bodies(tree, nodes, stage.work)
     gather_loads(stage)
     if stage.ties.rows.shape[0] > 0 and not evaluate_ties(stage):
@@ -286,4 +292,4 @@ def rounding_floor(stage):
             for k in range(6):
                 total += abs(at.S[j, k] * at.F[k])
             size = max(size, total * at.scale[j])
-    return max(1e-14 * tree.shape[0] * size / stage.c, map_floor(stage))
+    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage), map_floor(stage))

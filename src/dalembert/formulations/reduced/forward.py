@@ -48,9 +48,9 @@ from dalembert.spatial.twists import add6, bracket, dot6, load6, scale6, store6,
 
 NODE_FLOW = np.dtype(
     fields(
-        # coordinate and rates, of a free rotation its quaternion and angular velocity (``x`` stays zero there), second
+        # coordinate and rates, of a free rotation its quaternion and angular velocity (``x`` and ``chart`` stay zero there), second
         # derivatives, forces along the coordinates (rotors apart)
-        F, x=3, v=3, turn=4, a=3, tau=3,
+        F, x=3, v=3, turn=4, chart=0, a=3, tau=3,
         # placement in the parent node's frame and in the world; twist, velocity part of the acceleration; articulated inertia
         # [[J, B], [B^T, M]] and force; I S, D^-1 and u; acceleration, less gravity's
         R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6, load=6,

@@ -1,33 +1,28 @@
 """What pushes along a joint's own coordinates: springs, dampers, servos, rotors, inputs; with their derivatives (RedMax 2.5).
 
 Coordinates of a node are those of its joint's directions, so a law acts on them as it stands. The springs and dampers of a
-free rotation are a torque on the child in the parent's axes, turned into the node's frame and onto its rotation vector.
+free rotation are a torque on the child in the parent's axes, turned into the node's frame and onto its coordinates.
 """
 from __future__ import annotations
 
-from dalembert.forces.ball import add_ball_spring, ball_spring
+from dalembert.forces.ball import rotation_spring, rotation_spring_change
 from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
-from dalembert.model.frames import frame_rotation
 from dalembert.model.motions import unit3
+from dalembert.model.rotations import in_joint, jacobian, jacobian_derivative, rotation
 from dalembert.model.tree import POINT, TARGET_NODE
-from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
     add3,
     cross3,
     diagonal9,
     load3,
     load9,
-    mat_mul,
-    mat_t_mul,
     mat_t_vec,
     mat_vec,
     neg3,
+    scale3,
     sub3,
-    transpose,
 )
-
-ZERO3 = (0.0, 0.0, 0.0)
 
 
 @inline
@@ -43,35 +38,27 @@ def direction_force(joint, at, k, coordinate, rate):
 
 
 @inline
+def laws_of_ball(joint, k):
+    """Stiffness (N m/rad) and damping (N m s/rad) of a free rotation whose first direction is ``k``."""
+    return load3(joint.stiffness[k:]), diagonal9(load3(joint.damping[k:]))
+
+
+@inline
 def ball_torque(stage, node, at):
     """Torque of springs, dampers and inputs of a free rotation on the node's body, in its frame."""
-    joint, tie = stage.model.joints[node.joint], stage.work.joints[node.joint]
-    k = node.direction
-    C = joint_turn(node, at)
-    E = frame_rotation(joint, C)
-    push, _ = ball_spring(joint, k, E)
-    omega = spin_in_parent(node, at, joint, C)
-    push = add3(push, (
-        tie.input[k] - joint.damping[k] * omega[0], tie.input[k + 1] - joint.damping[k + 1] * omega[1],
-        tie.input[k + 2] - joint.damping[k + 2] * omega[2],
-    ))
-    torque = mat_vec(load9(joint.frame_parent), push)
-    return neg3(torque) if node.backwards else mat_t_vec(C, torque)
+    joint, tie, k = stage.model.joints[node.joint], stage.work.joints[node.joint], node.direction
+    stiffness, damping = laws_of_ball(joint, k)
+    E = in_joint(node, rotation(node, int(at.chart), at.turn, at.x))
+    push, _ = rotation_spring(load9(node.rest), stiffness, E)
+    push = add3(push, sub3(load3(tie.input[k:]), mat_vec(damping, spin_in_parent(node, at, E))))
+    return mat_vec(load9(node.frame), neg3(push) if node.backwards else mat_t_vec(E, push))
 
 
 @inline
-def joint_turn(node, at):
-    """R_parent^T R_child of the bodies of a free rotation's joint."""
-    R = load9(at.R)
-    return transpose(R) if node.backwards else R
-
-
-@inline
-def spin_in_parent(node, at, joint, C):
+def spin_in_parent(node, at, E):
     """Angular velocity of the joint's child in its parent, in the parent's canonical axes."""
-    own = mat_vec(so3.right_jacobian(load3(at.x)), load3(at.v))
-    local = neg3(own) if node.backwards else mat_vec(C, own)
-    return mat_t_vec(load9(joint.frame_parent), local)
+    own = mat_t_vec(load9(node.frame), mat_vec(jacobian(node, int(at.chart), at.x), load3(at.v)))
+    return neg3(own) if node.backwards else mat_vec(E, own)
 
 
 @kernel
@@ -85,12 +72,14 @@ def evaluate_joint_forces(stage):
         if node.joint < 0 or node.count == 0 or node.driven == TARGET_NODE:
             continue
         if node.kind == POINT:
-            torque = mat_t_vec(so3.right_jacobian(load3(at.x)), ball_torque(stage, node, at))
+            torque = mat_t_vec(jacobian(node, int(at.chart), at.x), ball_torque(stage, node, at))
             for j in range(3):
                 at.tau[j] = torque[j]
             continue
-        joint, k = stage.model.joints[node.joint], node.direction
-        at.tau[0] = direction_force(joint, stage.work.joints[node.joint], k, at.x[0], at.v[0])[0] - joint.armature[k] * at.a[0]
+        joint, tie = stage.model.joints[node.joint], stage.work.joints[node.joint]
+        for j in range(node.count):
+            k = node.direction + j
+            at.tau[j] = direction_force(joint, tie, k, at.x[j], at.v[j])[0] - joint.armature[k] * at.a[j]
 
 
 @inline
@@ -100,48 +89,40 @@ def add_joint_derivatives(stage, node, at):
         return
     joint, tie, c = stage.model.joints[node.joint], stage.work.joints[node.joint], stage.c
     if node.kind != POINT:
-        k = node.direction
-        _, K, D = direction_force(joint, tie, k, at.x[0], at.v[0])
-        at.D[0, 0] += joint.armature[k] / (c * c) - K - D / c
+        for j in range(node.count):
+            k = node.direction + j
+            _, K, D = direction_force(joint, tie, k, at.x[j], at.v[j])
+            at.D[j, j] += joint.armature[k] / (c * c) - K - D / c
         return
     add_ball_derivatives(stage, node, at, joint)
 
 
 @kernel
 def add_ball_derivatives(stage, node, at, joint):
-    """The same for a free rotation: tau = J^T T with T the torque in the node's frame and J its right Jacobian."""
-    k, c, G = node.direction, stage.c, stage.own.ball
-    C = joint_turn(node, at)
-    E = frame_rotation(joint, C)
-    G[:] = 0.0
-    add_ball_spring(G, joint, k, E, C)
-    first = 3 if node.backwards else 9
-    tie = stage.work.joints[node.joint]
-    x, v = load3(at.x), load3(at.v)
-    J = so3.right_jacobian(x)
-    torque = ball_torque(stage, node, at)
-    damping = diagonal9((joint.damping[k], joint.damping[k + 1], joint.damping[k + 2]))
-    frame = load9(joint.frame_parent)
-    around = mat_mul(frame, mat_mul(damping, transpose(frame)))
-    pushed = mat_vec(frame, (tie.input[k], tie.input[k + 1], tie.input[k + 2]))
-    w = mat_vec(J, v)
+    """The same for a free rotation: tau = J^T T with T the torque in the node's frame and J the Jacobian of its coordinates.
+
+    In the joint's frame T is E^T p, or -p read backwards, with p = spring(E) + input - damping omega.
+    """
+    k, c, chart = node.direction, stage.c, int(at.chart)
+    stiffness, damping = laws_of_ball(joint, k)
+    frame, rest = load9(node.frame), load9(node.rest)
+    E = in_joint(node, rotation(node, chart, at.turn, at.x))
+    v, J = load3(at.v), jacobian(node, chart, at.x)
+    torque, w = ball_torque(stage, node, at), mat_t_vec(frame, mat_vec(J, v))
+    held = mat_t_vec(frame, torque)
     for j in range(3):
-        dJ = so3.right_jacobian_derivative(x, unit3(j))
-        turned = mat_vec(J, unit3(j))
-        dw = add3(mat_vec(dJ, v), mat_vec(J, (unit3(j)[0] / c, unit3(j)[1] / c, unit3(j)[2] / c)))
-        dT = (
-            G[first, first] * turned[0] + G[first, first + 1] * turned[1] + G[first, first + 2] * turned[2],
-            G[first + 1, first] * turned[0] + G[first + 1, first + 1] * turned[1] + G[first + 1, first + 2] * turned[2],
-            G[first + 2, first] * turned[0] + G[first + 2, first + 1] * turned[1] + G[first + 2, first + 2] * turned[2],
-        )
+        dJ = jacobian_derivative(node, chart, at.x, unit3(j))
+        turned = mat_t_vec(frame, mat_vec(J, unit3(j)))
+        dw = mat_t_vec(frame, add3(mat_vec(dJ, v), scale3(1.0 / c, mat_vec(J, unit3(j)))))
         if node.backwards:
-            # torque on the parent: - around w', with w' = -w in its own axes; inputs are fixed there
-            dT = sub3(dT, mat_vec(around, dw))
+            # E^T turns on by ``turned`` in the parent's axes, E by the opposite in its own
+            dp = add3(rotation_spring_change(rest, stiffness, E, neg3(mat_t_vec(E, turned))), mat_vec(damping, dw))
+            dT = neg3(dp)
         else:
-            held = sub3(mat_t_vec(C, pushed), mat_vec(mat_t_mul(C, mat_mul(around, C)), w))
-            # d(C^T y) = (C^T y) x turned, y = pushed - around C w, dy = -around C (turned x w + dw)
-            dT = add3(dT, cross3(held, turned))
-            dT = sub3(dT, mat_vec(mat_t_mul(C, mat_mul(around, C)), add3(cross3(turned, w), dw)))
-        dtau = add3(mat_t_vec(dJ, torque), mat_t_vec(J, dT))
+            # omega = E w
+            domega = mat_vec(E, add3(cross3(turned, w), dw))
+            dp = sub3(rotation_spring_change(rest, stiffness, E, turned), mat_vec(damping, domega))
+            dT = add3(mat_t_vec(E, dp), cross3(held, turned))
+        dtau = add3(mat_t_vec(dJ, torque), mat_t_vec(J, mat_vec(frame, dT)))
         for i in range(3):
             at.D[i, j] -= dtau[i]

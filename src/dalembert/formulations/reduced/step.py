@@ -22,31 +22,30 @@ from dalembert.formulations.reduced.map_equations import (
     guess_maps,
     keep_stage_maps,
 )
+from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
 from dalembert.formulations.reduced.ties import MOVED
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
-from dalembert.model.frames import ball_vector, frame_rotation
+from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
+from dalembert.model.rotations import coordinates_of, in_joint, in_node, rotation
 from dalembert.model.rows import aim
-from dalembert.model.tree import AXIS, POINT, TARGET_NODE
+from dalembert.model.tree import AXIS, POINT, SPLINE, TARGET_NODE
 from dalembert.solvers.newton import Linear, build_newton
-from dalembert.solvers.outcomes import NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import BEYOND, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     load3,
     load4,
     load9,
-    mat_mul,
-    mat_mul_t,
-    mat_t_mul,
     mat_vec,
     norm3,
     scale3,
     store3,
     store4,
-    transpose,
+    sub3,
 )
 from dalembert.spatial.twists import load6
 
@@ -55,13 +54,16 @@ FAR = 1.0
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout;
+    ``switch``: whether free rotations change their chart.
+    """
 
     compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
     tableau: Tableau
+    switch: bool
 
 
 @kernel
@@ -111,6 +113,12 @@ newton = build_newton(
 )
 
 
+@inline
+def centred(node, past):
+    """True for a free rotation by a vector from the last knot."""
+    return node.kind == POINT and past.chart == 0.0
+
+
 @kernel
 def begin_step(stage, state, order):
     """Centre free rotations at the knot, and make the aggregate of the last two knots; ``order`` 1 takes the last one alone."""
@@ -118,7 +126,8 @@ def begin_step(stage, state, order):
     for i in range(stage.tree.shape[0]):
         at, past = stage.own.nodes[i], state.nodes[i]
         q, q1, v1 = load3(past.q), load3(past.q1), load3(past.v1)
-        if stage.tree[i].kind == POINT:
+        at.chart = past.chart
+        if centred(stage.tree[i], past):
             store4(at.turn, load4(past.turn))
             q = (0.0, 0.0, 0.0)
             q1 = quaternion.log(quaternion.multiply(quaternion.conjugate(load4(past.turn)), load4(past.turn1)))
@@ -135,7 +144,7 @@ def begin_stage(stage, state, a, index, dt):
     for i in range(stage.tree.shape[0]):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
-            at.aq[j] = 0.0 if stage.tree[i].kind == POINT else past.q[j]
+            at.aq[j] = 0.0 if centred(stage.tree[i], past) else past.q[j]
             at.av[j] = past.v[j]
             for k in range(index):
                 at.aq[j] += dt * a[index, k] * at.kq[k, j]
@@ -181,8 +190,10 @@ def turns_far(stage, state):
             continue
         if node.kind == AXIS and abs(at.x[0] - state.nodes[i].q[0]) > FAR:
             return True
-        if node.kind == POINT and norm3(load3(at.x)) > FAR:
-            return True
+        if node.kind == POINT:
+            past = (0.0, 0.0, 0.0) if centred(node, state.nodes[i]) else load3(state.nodes[i].q)
+            if norm3(sub3(load3(at.x), past)) > FAR:
+                return True
     return False
 
 
@@ -223,13 +234,12 @@ def follow_targets(stage, targets):
         if node.driven != TARGET_NODE:
             continue
         if node.kind != POINT:
-            at.x[0] = targets[node.joint, node.direction]
+            for j in range(node.count):
+                at.x[j] = targets[node.joint, node.direction + j]
             continue
-        joint = model.joints[node.joint]
-        E = so3.exp_matrix(load3(targets[node.joint, node.direction :]))
-        C = mat_mul_t(mat_mul(load9(joint.frame_parent), E), load9(joint.frame_child))
-        M = mat_t_mul(load9(node.R0), transpose(C) if node.backwards else C)
-        store3(at.x, so3.log_matrix(mat_t_mul(quaternion.to_matrix(load4(at.turn)), M)))
+        M = in_node(node, so3.exp_matrix(load3(targets[node.joint, node.direction :])))
+        x = coordinates_of(node, int(at.chart), at.turn, M)
+        store3(at.x, nearest_turns(x, load3(at.aq)) if at.chart > 0.0 else x)
 
 
 @kernel
@@ -249,7 +259,7 @@ def combine(stage, state, b, dt):
     for i in range(stage.tree.shape[0]):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
-            at.x[j] = 0.0 if stage.tree[i].kind == POINT else past.q[j]
+            at.x[j] = 0.0 if centred(stage.tree[i], past) else past.q[j]
             at.v[j] = past.v[j]
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * at.kq[k, j]
@@ -266,7 +276,8 @@ def accept(stage, state, after):
         store3(new.v1, load3(past.v))
         store4(new.turn1, load4(past.turn))
         x, v = load3(at.x), load3(at.v)
-        if stage.tree[i].kind == POINT:
+        new.chart = past.chart
+        if centred(stage.tree[i], past):
             store4(new.turn, quaternion.normalize(quaternion.multiply(load4(past.turn), quaternion.exp(x))))
             store3(new.q, (0.0, 0.0, 0.0))
             store3(new.v, mat_vec(so3.right_jacobian(x), v))
@@ -284,13 +295,13 @@ def finish(stage, state, targets, history, dt, after):
         node, at = tree[i], nodes[i]
         if node.joint < 0 or node.count == 0:
             continue
-        new = after.joints[node.joint]
+        new, k = after.joints[node.joint], node.direction
         if node.kind != POINT:
-            new.coordinate[node.direction] = at.x[0]
+            for j in range(node.count):
+                new.coordinate[k + j] = at.x[j]
             continue
-        joint, k = model.joints[node.joint], node.direction
-        turn = mat_mul(load9(node.R0), quaternion.to_matrix(load4(after.nodes[i].turn)))
-        E = frame_rotation(joint, transpose(turn) if node.backwards else turn)
+        there = after.nodes[i]
+        E = in_joint(node, rotation(node, int(there.chart), there.turn, there.q))
         store3(new.coordinate[k:], ball_vector(E, load3(state.joints[node.joint].coordinate[k:])))
     for i in stage.ties.loops:
         for k in range(model.joints[i].free):
@@ -328,6 +339,18 @@ def dirk_step(model, tree, state, targets, dt, options, work, own, ties):
     return SOLVED, total, size
 
 
+@kernel
+def within_splines(tree, own):
+    """False when a coordinate lies beyond the ends of its spline."""
+    for i in range(tree.shape[0]):
+        node, at = tree[i], own.nodes[i]
+        if node.kind == SPLINE and not node.closed:
+            for j in range(node.count):
+                if at.x[j] < -1e-9 or at.x[j] > node.cells[j] + 1e-9:
+                    return False
+    return True
+
+
 @inline
 def step(model, tree, state, inputs, index, dt, options, work, own, ties, after):
     """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual).
@@ -341,29 +364,34 @@ def step(model, tree, state, inputs, index, dt, options, work, own, ties, after)
     else:
         between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
         outcome, iterations, size = dirk_step(model, tree, state, between, dt, options, work, own, ties)
+    if outcome == SOLVED and not within_splines(tree, own):
+        outcome = BEYOND
     if outcome == SOLVED:
         stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
+        if options.switch:
+            switch_charts(tree, after)
     return outcome, iterations, size
 
 
 @kernel
-def place_knot(tree, own, state):
+def place_knot(model, tree, own, state):
     """Poses and twists of all nodes at the state's knot."""
     for i in range(tree.shape[0]):
         at, past = own.nodes[i], state.nodes[i]
         store3(at.x, load3(past.q))
         store3(at.v, load3(past.v))
         store4(at.turn, load4(past.turn))
-        place_node(tree, own.nodes, i)
+        at.chart = past.chart
+        place_node(model, tree, own, i)
 
 
 @kernel
 def record(model, tree, own, state, recording, knot):
     """Write the state into the recording: poses and momenta."""
     recording.step_before[knot] = state.clock[0]
-    place_knot(tree, own, state)
+    place_knot(model, tree, own, state)
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         if node.body < 0:

@@ -212,6 +212,25 @@ def tie_size(stage):
     return size
 
 
+@kernel
+def tie_floor(stage):
+    """The residual of the ties that the rounding of poses alone can cause, m/s: springs multiply it by their stiffness."""
+    size = 0.0
+    for i in range(stage.ties.rows.shape[0]):
+        row = stage.ties.rows[i]
+        lost = 0.0
+        for e in range(row.first, row.first + row.ends):
+            end = stage.ties.ends[e]
+            place = load3(stage.own.nodes[end.node].place)
+            torque, force = load6(end.G)
+            lost += 2e-15 * (sqrt(dot3(force, force)) * sqrt(dot3(place, place)) + sqrt(dot3(torque, torque)))
+        if row.kind == CLOSED or row.kind == KEPT:
+            size = max(size, lost / stage.c)
+        else:
+            size = max(size, (abs(row.K) + abs(row.D) / stage.c) * lost * row.scale)
+    return size
+
+
 @inline
 def clear_wrenches(stage):
     for i in range(stage.tree.shape[0]):

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dalembert.formulations.reduced.joint_forces import add_joint_derivatives
 from dalembert.kernels import inline, kernel
-from dalembert.model.motions import along_derivative, varied_twist
-from dalembert.model.tree import LINE, MAPPED_NODE, POINT
-from dalembert.spatial.tuples import cross3, inverse9, load3, load9, mat_vec, scale3
+from dalembert.model.motions import along_derivative, unit3, varied_twist
+from dalembert.model.tree import LINE, MAPPED_NODE, POINT, SPLINE
+from dalembert.spatial.tuples import cross3, inverse9, load3, load9, mat_vec, norm3, scale3
 from dalembert.spatial.twists import add6, bracket, bracket_t, dot6, load6, store6, sub6, to_child, to_parent
 
 
@@ -113,10 +113,10 @@ def own_blocks(node, at):
 
 
 @inline
-def variations(node, at, j, c):
+def variations(node, at, spline, j, c):
     """How pose, twist and acceleration of a node's frame change with its coordinate ``j``: the column t_j."""
     S, V, Sv = load6(at.S[j]), load6(at.V), load6(at.Sv)
-    own, accelerated = varied_twist(node, at.x, at.v, at.a, j, c)
+    own, accelerated = varied_twist(node, at, spline, j, c)
     twist = add6(bracket(sub6(V, Sv), S), own)
     # A a_parent = a - (S q'' + S' q' + ad(V) S q')
     carried = load6(at.t[j][12:])
@@ -136,17 +136,18 @@ def factor(stage):
         node, at = nodes[i], own.nodes[i]
         R, p = load9(at.R), load3(at.p)
         L, Sv, F = at.L, load6(at.Sv), load6(at.F)
+        spline = own.splines[node.spline]
         count = 0 if node.driven else node.count
         for j in range(count):
             carried_acceleration(own, node, at, j)
-            X, twist, change = variations(node, at, j, c)
+            X, twist, change = variations(node, at, spline, j, c)
             store6(at.t[j], X)
             store6(at.t[j][6:], twist)
             store6(at.t[j][12:], change)
             Lt = add6(add6(block_times(L[0], X), block_times(L[1], twist)), block_times(L[2], change))
             store6(at.B[j], sub6(Lt, bracket_t(X, F)))
             for k in range(count):
-                at.D[k, j] = dot6(load6(at.S[k]), Lt) + varied_column(node, at, k, j, F)
+                at.D[k, j] = dot6(load6(at.S[k]), Lt) + varied_column(node, at, spline, k, j, F)
         if node.parent < 0 and count == 0:
             continue
         if node.parent >= 0:
@@ -171,16 +172,8 @@ def factor(stage):
             if not invert(at.D, count):
                 return False
             for j in range(count):
-                at.scale[j] = abs(at.D[j, j]) * (1.0 if node.kind == LINE else node.length)
-            # B becomes B D^-1
-            for row in range(6):
-                b0, b1, b2 = at.B[0, row], at.B[1, row], at.B[2, row]
-                for j in range(count):
-                    at.B[j, row] = b0 * at.D[0, j]
-                    if count > 1:
-                        at.B[j, row] += b1 * at.D[1, j]
-                    if count > 2:
-                        at.B[j, row] += b2 * at.D[2, j]
+                at.scale[j] = abs(at.D[j, j]) * reach(node, at, j)
+            divide(at, count)
         if node.parent < 0:
             continue
         for j in range(count):
@@ -200,6 +193,19 @@ def factor(stage):
 
 
 @inline
+def divide(at, count):
+    """B becomes B D^-1."""
+    for row in range(6):
+        b0, b1, b2 = at.B[0, row], at.B[1, row], at.B[2, row]
+        for j in range(count):
+            at.B[j, row] = b0 * at.D[0, j]
+            if count > 1:
+                at.B[j, row] += b1 * at.D[1, j]
+            if count > 2:
+                at.B[j, row] += b2 * at.D[2, j]
+
+
+@inline
 def carried_acceleration(own, node, at, j):
     """A a_parent of a node's frame, into the place of the column's last part."""
     if node.parent < 0:
@@ -210,12 +216,22 @@ def carried_acceleration(own, node, at, j):
 
 
 @inline
-def varied_column(node, at, k, j, F):
+def varied_column(node, at, spline, k, j, F):
     """(dS_k/dq_j) . F."""
-    if node.kind != POINT:
+    if node.kind != POINT and node.kind != SPLINE:
         return 0.0
-    unit = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
-    return dot6(along_derivative(node, at.x, j, unit), F)
+    return dot6(along_derivative(node, at, spline, j, unit3(k)), F)
+
+
+@inline
+def reach(node, at, j):
+    """How far (m) a node's frame moves with its coordinate ``j``."""
+    if node.kind == LINE:
+        return 1.0
+    if node.kind == SPLINE:
+        w, v = load6(at.S[j])
+        return norm3(v) + node.length * norm3(w)
+    return node.length
 
 
 @inline

@@ -13,6 +13,7 @@ from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgs
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model
 from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
@@ -180,9 +181,11 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
     if unknown:
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
     if not options.limits:
-        parameters = {k: v for k, v in parameters.items() if k not in ("limits", "friction", "restitution")}
+        parameters = {k: v for k, v in parameters.items() if k not in ("limits", "friction", "restitution", "bearing")}
     if "servo" in parameters:
         parameters["servo"] = _read_servos(parameters["servo"], name)
+    if "bearing" in parameters:
+        parameters["bearing"] = _read_bearing(parameters["bearing"], name)
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
     tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
@@ -206,6 +209,16 @@ def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:
         raise ModelError(f"a servo of joint {name!r} has stiffness and may have {', '.join(sorted(known - {'stiffness'}))}, got {value!r}")
     try:
         return Servo(**value)
+    except ModelError as error:
+        raise ModelError(f"joint {name!r}: {error}") from None
+
+
+def _read_bearing(value: Any, name: str) -> Bearing:
+    known = {f.name for f in fields(Bearing)}
+    if not isinstance(value, dict) or not {"friction", "radius"} <= set(value) <= known:
+        raise ModelError(f"the bearing of joint {name!r} has friction and radius and may have length and thrust, got {value!r}")
+    try:
+        return Bearing(**value)
     except ModelError as error:
         raise ModelError(f"joint {name!r}: {error}") from None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dalembert.errors import MissingExtraError
 from dalembert.mechanism import convex, shapes
+from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import JOINTS, Joint, PointSpring
 from dalembert.mechanism.shapes import Shape
@@ -103,6 +104,11 @@ def schema() -> dict[str, Any]:
     published["$defs"]["Servo"] = {
         "type": "object", "required": ["stiffness"], "additionalProperties": False,
         "properties": {f.name: {"type": "number"} for f in fields(Servo)} | {"bound": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
+    }
+    joint["parameters"]["properties"]["bearing"] = {"$ref": "#/$defs/Bearing"}
+    published["$defs"]["Bearing"] = {
+        "type": "object", "required": ["friction", "radius"], "additionalProperties": False,
+        "properties": {f.name: {"type": "number"} for f in fields(Bearing)} | {"length": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
     }
     published["$defs"]["Shape"] = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "enum": sorted(SHAPES)}}}
     for owner in ("Body", "Visual"):

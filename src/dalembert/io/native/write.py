@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
 from dalembert.io.whole import write_whole
+from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
@@ -57,7 +58,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
-    return asdict(value) if isinstance(value, Servo) else value
+    return asdict(value) if isinstance(value, Servo | Bearing) else value
 
 
 def _drop(data: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _joint(joint: JointElement) -> dict[str, Any]:
         value = _plain(getattr(kind, field.name))
         if value is None or (field.name in LAWS and _says_nothing(value)):
             continue
-        parameters[field.name] = _worded(value) if field.name in ("drive", "limits", "servo") else value
+        parameters[field.name] = _worded(value) if field.name in ("drive", "limits", "servo", "bearing") else value
     if parameters:
         data["parameters"] = parameters
     for name in ("point_parent", "point_child", "frame_parent", "frame_child"):

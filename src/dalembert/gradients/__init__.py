@@ -1,0 +1,1 @@
+"""Derivatives of simulations: linearisation, equilibria and modes."""

@@ -1,0 +1,218 @@
+"""Friction in joints by the load that they carry: closed forms for every geometry, orders, sticking, jamming, bad input."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+import dalembert as da
+from dalembert.contact.bearing import journal_points, spread
+from dalembert.mechanism.shapes import Shape
+
+G = 9.81
+FORMULATIONS = [da.Variational(dt=0.005), da.Implicit(dt=0.005), da.Implicit(dt=0.005, method="sdirk2")]
+named = pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: f"{type(f).__name__} {getattr(f, 'method', '')}")
+
+
+def wheel(spin: float, **bearing: float) -> da.Mechanism:
+    mechanism = da.Mechanism("wheel")
+    mechanism.body("wheel", da.Cylinder(radius=0.3, length=0.05, mass=4.0, axis="y"))
+    mechanism.joint("axle", da.Revolute(axis="y", bearing=da.Bearing(**{"friction": 0.1, "radius": 0.02, **bearing})), mechanism.world, "wheel")
+    mechanism.start("axle", rate=spin)
+    return mechanism
+
+
+def one_body(joint: da.Joint, rate: tuple[float, ...], shape: Shape | None = None) -> da.Mechanism:
+    mechanism = da.Mechanism(type(joint).__name__)
+    mechanism.body("body", shape or da.Cylinder(radius=0.1, length=0.3, mass=2.0, axis="x"))
+    mechanism.joint("joint", joint, mechanism.world, "body")
+    mechanism.start("joint", rate=rate)
+    return mechanism
+
+
+@named
+def test_wheel_runs_down_linearly_and_stays(formulation):
+    """tau = mu r m g; it stops at I w / tau."""
+    run = da.Simulation(wheel(0.3), formulation).run(1.2)
+    axle, alpha = run.joint("axle"), 0.1 * 0.02 * 4.0 * G / (0.5 * 4.0 * 0.09)
+    stop = 0.3 / alpha
+    before = run.time < stop - 0.02
+    assert np.abs(axle.rates[before] - (0.3 - alpha * run.time[before])).max() < 3e-4
+    after = run.time > stop + 0.02
+    assert np.abs(axle.rates[after]).max() < 1e-6
+    assert axle.shares["friction"][10] == pytest.approx(-0.1 * 0.02 * 4.0 * G, rel=1e-6)
+
+
+@named
+def test_door_on_one_hinge(formulation):
+    """Weight on the collar, tilting moment on both ends: tau = mu (2 r M / l + t m g), whatever the rate."""
+    mechanism = da.Mechanism("door")
+    mechanism.body("leaf", da.Box(size=(0.9, 0.04, 2.0), mass=30.0), position=(0.45, 0, 1.0))
+    bearing = da.Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008)
+    mechanism.joint("hinge", da.Revolute(axis="z", bearing=bearing), mechanism.world, "leaf", at=(0, 0, 1.0))
+    mechanism.start("hinge", rate=0.2)
+    weight = 30.0 * G
+    torque = 0.2 * (2.0 * 0.01 * weight * 0.45 / 1.5 + 0.008 * weight)
+    inertia = 30.0 * (0.9**2 + 0.04**2) / 12.0 + 30.0 * 0.45**2
+    stop = 0.2 * inertia / torque
+    run = da.Simulation(mechanism, formulation).run(2.5)
+    before = run.time < stop - 0.02
+    angle = 0.2 * run.time - 0.5 * torque / inertia * run.time**2
+    hinge = run.joint("hinge")
+    assert np.abs(hinge.coordinates[before] - angle[before]).max() < 1e-4
+    assert hinge.coordinates[-1] == pytest.approx(0.5 * 0.2 * stop, abs=1e-3)
+    assert abs(hinge.rates[-1]) < 1e-8
+
+
+@named
+def test_ball_is_held_back_against_its_spin(formulation):
+    """A ball joint at the centre of a sphere: mu r m g against omega, whatever its direction."""
+    spin = np.array([0.3, -0.2, 0.5])
+    run = da.Simulation(one_body(da.Spherical(bearing=da.Bearing(friction=0.2, radius=0.03)), tuple(spin), da.Sphere(radius=0.2, mass=5.0)), formulation).run(0.3)
+    size = np.linalg.norm(spin)
+    speed = np.maximum(size - 0.2 * 0.03 * 5.0 * G / (0.4 * 5.0 * 0.04) * run.time, 0.0)
+    moving = speed > 0.03
+    assert np.abs(run.angular_velocity[moving, 0] - np.outer(speed[moving], spin / size)).max() < 1e-3
+    assert np.abs(run.angular_velocity[-1]).max() < 1e-6
+
+
+@named
+def test_sleeve_slides_and_turns_under_one_bound(formulation):
+    """Force and torque oppose the motion of the surface: |(f, tau / r)| = mu m g."""
+    run = da.Simulation(one_body(da.Cylindrical(axis="x", bearing=da.Bearing(friction=0.3, radius=0.05, length=0.3)), (1.0, 10.0)), formulation).run(0.2)
+    joint = run.joint("joint")
+    slip = joint.rates * [1.0, 0.05]
+    friction = joint.shares["friction"] / [1.0, 0.05]
+    assert np.linalg.norm(friction[5:-5], axis=1) == pytest.approx(0.3 * 2.0 * G, rel=1e-5)
+    expected = -0.3 * 2.0 * G * slip / np.linalg.norm(slip, axis=1)[:, None]
+    assert np.abs(friction[5:-5] - expected[5:-5]).max() < 0.05
+
+
+@named
+@pytest.mark.parametrize("friction", [0.2, 0.45, 0.55])
+def test_drawer_pulled_at_its_side_jams(friction, formulation):
+    """Ends carry P c / l each: P - 2 mu P c / l is left, and nothing moves where that is negative."""
+    mechanism = da.Mechanism("drawer", gravity=(0, 0, 0))
+    mechanism.body("drawer", da.Box(size=(0.1, 0.1, 0.1), mass=1.0))
+    mechanism.joint("rail", da.Prismatic(axis="x", bearing=da.Bearing(friction=friction, radius=0.05, length=0.5)), mechanism.world, "drawer")
+    mechanism.force("pull", "drawer", (1.0, 0, 0), at=(0, 0.5, 0))
+    run = da.Simulation(mechanism, formulation).run(0.2)
+    assert run.joint("rail").rates[-1] == pytest.approx(0.2 * max(1.0 - 2.0 * friction, 0.0), abs=1e-6)
+
+
+@named
+def test_puck_on_a_plate(formulation):
+    """A planar joint: sliding alone it loses mu g."""
+    run = da.Simulation(one_body(da.Planar(normal="z", bearing=da.Bearing(friction=0.25, radius=0.2)), (0.8, 0.6, 0.0)), formulation).run(0.2)
+    assert np.linalg.norm(run.velocity[-1, 0]) == pytest.approx(1.0 - 0.25 * G * 0.2, abs=2e-3)
+
+
+@named
+def test_both_pins_of_a_universal_joint(formulation):
+    """Weight across both pins: each turns against mu r m g on its own."""
+    shape = da.Sphere(radius=0.2, mass=5.0)
+    for rate in ((0.2, 0.0), (0.0, 0.2)):
+        run = da.Simulation(one_body(da.Universal(axes=("x", "y"), bearing=da.Bearing(friction=0.1, radius=0.02)), rate, shape), formulation).run(0.05)
+        drop = 0.1 * 0.02 * 5.0 * G / (0.4 * 5.0 * 0.04) * 0.05
+        assert run.joint("joint").rates[-1] == pytest.approx(np.array(rate) * (1.0 - drop / 0.2), abs=1e-4)
+
+
+def pendulum_with_friction(time: float, friction: float, radius: float) -> np.ndarray:
+    """Angle and rate of a rod on a pin whose load is that of its own motion, by an ODE solver."""
+    mass, half, inertia = 1.5, 0.4, 1.5 * 0.8**2 / 12.0 + 1.5 * 0.4**2
+
+    def acceleration(angle: float, rate: float) -> float:
+        def missing(a: float) -> float:
+            along, across = mass * (G * np.cos(angle) + half * rate**2), mass * (G * np.sin(angle) + half * a)
+            return inertia * a + mass * G * half * np.sin(angle) + np.sign(rate) * friction * radius * np.hypot(along, across)
+
+        return float(brentq(missing, -200.0, 200.0, xtol=1e-14))  # type: ignore[arg-type]
+
+    found = solve_ivp(lambda _, y: (y[1], acceleration(*y)), (0.0, time), (0.8, -0.5), rtol=1e-11, atol=1e-12)
+    return found.y[:, -1]
+
+
+@pytest.mark.parametrize(("make", "least"), [(lambda dt: da.Variational(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt, method="bdf1"), 0.85)])
+def test_order_where_the_load_follows_from_the_motion(make, least):
+    mechanism = da.Mechanism("pendulum")
+    mechanism.body("rod", mass=1.5, inertia=np.diag([1.5 * 0.64 / 12.0] * 2 + [1e-3]), position=(0, 0, -0.4))
+    mechanism.joint("pin", da.Revolute(axis="x", bearing=da.Bearing(friction=0.4, radius=0.1)), mechanism.world, "rod")
+    mechanism.start("pin", 0.8, rate=-0.5)
+    reference, errors = pendulum_with_friction(0.3, 0.4, 0.1), []
+    for dt in (0.01, 0.005, 0.0025):
+        pin = da.Simulation(mechanism, make(dt)).run(0.3).joint("pin")
+        errors.append(np.abs(np.array([pin.coordinates[-1], pin.rates[-1]]) - reference).max())
+    assert np.log2(errors[-2] / errors[-1]) > least
+    assert errors[-1] < 0.03
+
+
+def test_thrust_and_length_change_what_is_borne():
+    loads = {}
+    for name, bearing in dict(plain={}, thrust={"thrust": 0.005}).items():
+        mechanism = da.Mechanism("spindle")
+        mechanism.body("spindle", da.Cylinder(radius=0.1, length=0.3, mass=2.0, axis="z"))
+        mechanism.joint("pivot", da.Revolute(axis="z", bearing=da.Bearing(friction=0.1, radius=0.02, **bearing)), mechanism.world, "spindle")
+        mechanism.start("pivot", rate=5.0)
+        loads[name] = float(da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.05).joint("pivot").shares["friction"][2].item())
+    assert loads["plain"] == pytest.approx(-0.1 * 0.02 * 2.0 * G, rel=1e-6)
+    assert loads["thrust"] == pytest.approx(-0.1 * 0.005 * 2.0 * G, rel=1e-6)
+
+
+def test_points_around_a_pin_overrate_its_load_by_up_to_four_over_pi():
+    """Eq. 2.125 spreads a force over rings of points: the sum of the loads depends on how many there are."""
+    wrench = np.array([0, 0, 0, 0, 3.0, 4.0])
+    for count, worst in ((4, np.sqrt(2.0)), (64, 4.0 / np.pi)):
+        normals = journal_points(count, 0.02, 0.1)
+        loads = spread(normals, wrench)
+        assert normals.T @ loads == pytest.approx(wrench, abs=1e-6)
+        assert 1.0 - 1e-6 <= np.abs(loads).sum() / 5.0 <= worst + 1e-3
+
+
+def test_a_state_restored_goes_on_alike():
+    simulation = da.Simulation(wheel(0.1), da.Variational(dt=0.01))
+    simulation.run(0.1)
+    state = simulation.state
+    one = simulation.run(0.3).joint("axle").coordinates[-1]
+    simulation.restore(state)
+    assert simulation.run(0.3).joint("axle").coordinates[-1] == one
+
+
+def test_parameters_by_name():
+    simulation = da.Simulation(wheel(0.3), da.Variational(dt=0.01))
+    assert simulation.parameters()["axle.bearing_friction"].value == 0.1
+    simulation.set_parameters({"axle.bearing_friction": 0.0, "axle.bearing_length": 0.2})
+    assert simulation.run(0.1).joint("axle").rates[-1] == pytest.approx(0.3, abs=1e-12)
+    with pytest.raises(da.ModelError, match="Bearing: radius must be positive"):
+        simulation.set_parameters({"axle.bearing_radius": -1.0})
+
+
+@pytest.mark.parametrize("ending", [".json", ".toml"])
+def test_bearings_come_back_from_files(ending, tmp_path):
+    mechanism = wheel(0.3, length=0.07, thrust=0.011)
+    mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0))
+    mechanism.joint("socket", da.Spherical(bearing=da.Bearing(friction=0.3, radius=0.01)), "wheel", "ball")
+    mechanism.save(tmp_path / f"model{ending}")
+    back = da.load(tmp_path / f"model{ending}")
+    assert [joint.type for joint in back.joints] == [joint.type for joint in mechanism.joints]
+    assert da.load(tmp_path / f"model{ending}", limits=False).joints[0].type.bearing is None
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: da.Bearing(friction=-0.1, radius=0.1), "friction must be finite and not negative"),
+    (lambda: da.Bearing(friction=0.1, radius=0.0), "radius must be positive"),
+    (lambda: da.Bearing(friction=0.1, radius=0.1, length=-1.0), "length must be positive"),
+    (lambda: da.Bearing(friction=0.1, radius="wide"), "radius must be a number"),  # type: ignore[arg-type]
+    (lambda: da.Free(bearing=da.Bearing(friction=0.1, radius=0.1)), "takes no bearing"),
+    (lambda: da.Fixed(bearing=da.Bearing(friction=0.1, radius=0.1)), "takes no bearing"),
+    (lambda: da.Revolute(bearing=0.3), "must be a dalembert.Bearing"),  # type: ignore[arg-type]
+    (lambda: da.Revolute(drive="motion", bearing=da.Bearing(friction=0.1, radius=0.1)), "follows a target takes no bearing"),
+])
+def test_bad_bearings_are_refused(make, message):
+    with pytest.raises(da.ModelError, match=message):
+        make()
+
+
+def test_what_cannot_take_a_bearing_says_so():
+    with pytest.raises(da.ModelError, match="semi_implicit"):
+        da.Simulation(wheel(1.0), da.Implicit(dt=0.01, method="semi_implicit"))

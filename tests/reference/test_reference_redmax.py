@@ -1,0 +1,108 @@
+"""The scenes of the RedMax code: energies and states of BDF1 and BDF2 in its joint coordinates, exact motions in all formulations."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from published import problem
+
+import dalembert as da
+
+REDMAX = problem("redmax_scenes")
+SCENES: dict[int, dict[str, Any]] = {scene["id"]: scene for scene in REDMAX["scenes"]}
+#: scenes whose rotations have one angle each: our coordinates are the file's
+SAME_COORDINATES = [0, 1, 3, 5, 6, 10, 12]
+
+
+def joints(scene: dict[str, Any]) -> list[str]:
+    """Names of the joints with coordinates, in the file's order."""
+    return [f"joint {body['body']}" for body in scene["bodies"] if "q0" in body]
+
+
+def final(run: da.Trajectory, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and rates at the end."""
+    series = [run.joint(name) for name in names]
+    return tuple(np.concatenate([np.atleast_1d(values[-1]) for values in found]) for found in ([s.coordinates for s in series], [s.rates for s in series]))  # type: ignore[return-value]
+
+
+def energy(run: da.Trajectory) -> float:
+    """T + V at the end, with V = 0 at the start."""
+    return float(run.energy().total[-1] - run.energy().potential[0])
+
+
+@pytest.mark.parametrize("number", SCENES)
+@pytest.mark.parametrize("formulation", [da.Variational(dt=0.01), da.Implicit(dt=0.01), da.Reduced(dt=0.01)], ids=lambda f: type(f).__name__)
+def test_scenes_start_where_the_file_says(number, formulation):
+    scene = SCENES[number]
+    simulation = da.Simulation(da.zoo.redmax_scene(number), formulation)
+    np.testing.assert_allclose(simulation.position, scene["com_at_start"], atol=1e-10)
+    assert simulation.energies()[1] == pytest.approx(scene["T0"], rel=1e-11, abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["bdf1", "bdf2"])
+@pytest.mark.parametrize("number", SAME_COORDINATES)
+def test_energies_and_states_of_the_redmax_code(number, method):
+    scene = SCENES[number]
+    expected = scene[method]
+    run = da.Simulation(da.zoo.redmax_scene(number), da.Reduced(dt=scene["h"], method=method, tolerance=1e-12), energy_bound=None).run(scene["t_end"])
+    assert len(run) == scene["steps"] + 1
+    scale = max(abs(expected["H_own"]), scene["T0"], 1.0)
+    assert abs(energy(run) - expected["H_own"]) < 1e-10 * scale
+    assert abs(energy(run) - expected["H_expected"]) < 1e-7 * scale
+    q, rate = final(run, joints(scene))
+    np.testing.assert_allclose(q, expected["q_final"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(rate, expected["qdot_final"], rtol=1e-9, atol=1e-9)
+    if "H_own_at_h_half" in expected:
+        half = da.Simulation(da.zoo.redmax_scene(number), da.Reduced(dt=scene["h"] / 2, method=method, tolerance=1e-12), energy_bound=None).run(scene["t_end"])
+        assert abs(energy(half) - expected["H_own_at_h_half"]) < 1e-9 * scale
+
+
+def test_the_box_on_soft_ground_comes_to_rest():
+    """BDF1 forgets the way: the energy of four corners that carry the weight."""
+    scene = SCENES[11]
+    run = da.Simulation(da.zoo.redmax_scene(11), da.Reduced(dt=scene["h"], method="bdf1")).run(scene["t_end"])
+    assert energy(run) == pytest.approx(scene["bdf1"]["H_own"], rel=1e-7)
+
+
+FORMULATIONS = {
+    "variational": lambda dt: da.Variational(dt=dt, tolerance=1e-12),
+    "implicit bdf2": lambda dt: da.Implicit(dt=dt, tolerance=1e-12),
+    "reduced bdf2": lambda dt: da.Reduced(dt=dt, tolerance=1e-12),
+    "reduced sdirk2": lambda dt: da.Reduced(dt=dt, method="sdirk2", tolerance=1e-12),
+    "reduced pareschi_russo": lambda dt: da.Reduced(dt=dt, method="pareschi_russo", tolerance=1e-12),
+}
+
+
+#: parts of the file's step at which errors are asymptotic
+PARTS = {0: 64, 10: 256}
+#: the undamped spring of scene 10 asks more of methods that damp
+STIFF = {"implicit bdf2": 1024, "reduced bdf2": 1024}
+
+
+def small_step_cases() -> list:
+    cases = []
+    for number in SCENES:
+        if number != 11:
+            for name in FORMULATIONS:
+                parts = STIFF.get(name, 256) if number == 10 else PARTS.get(number, 32)
+                cases.append(pytest.param(number, name, parts, marks=[pytest.mark.slow] if parts > 500 else []))
+    return cases
+
+
+@pytest.mark.parametrize(("number", "name", "parts"), small_step_cases())
+def test_small_steps_tend_to_the_exact_motion(number, name, parts):
+    """Second order in positions and rates."""
+    scene = SCENES[number]
+    exact, names = scene["exact"], joints(scene)
+    errors = []
+    for part in (parts, 2 * parts):
+        run = da.Simulation(da.zoo.redmax_scene(number), FORMULATIONS[name](scene["h"] / part), energy_bound=None).run(scene["t_end"])
+        error = [np.abs(run.position[-1] - exact["com"]).max()]
+        if number not in (7, 9):  # rates there are those of Euler angles
+            error.append(np.abs(final(run, names)[1] - exact["qdot"]).max())
+        errors.append(error)
+    errors = np.array(errors)
+    size = max(1.0, np.abs(exact["com"]).max())
+    assert np.all((np.log2(errors[0] / errors[1]) > 1.85) | (errors[1] < 1e-9 * size)), (errors, np.log2(errors[0] / errors[1]))
+    assert errors[1, 0] < 1e-3 * size
