@@ -24,6 +24,8 @@ from dalembert.model.placement import Placement
 
 #: forces in balance, as a part of all forces that act
 BALANCED = 1e-9
+#: and as a part of which they may be rounding, so that a step that does not help is the last
+ROUNDING = 1e-11
 #: parts of the largest stiffness over mass that count as none
 NEUTRAL = 1e-9
 #: rad, or part of the size of the mechanism, that a step may move
@@ -156,7 +158,7 @@ def _newton(placement: Placement, situation: Situation, downhill: bool) -> tuple
         motion = balance.chart.motions @ _step(balance, downhill)
         motion = motion * min(1.0, LARGEST / _extent(placement, motion))
         kept, found = placement.keep(), None
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS if balance.size > ROUNDING * balance.scale else 1):
             found = _after(placement, situation, motion)
             if found is not None and _better(balance, found, motion, downhill):
                 break

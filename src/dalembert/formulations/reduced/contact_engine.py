@@ -42,7 +42,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.one_start = False
-        self.at_knot = new_scratch(len(self.tree.nodes))
+        self.at_knot = new_scratch(len(self.tree.nodes), len(self.own.splines))
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
         bodies, joints, _ = self.sizes

@@ -13,7 +13,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.functions import stage_address
 from dalembert.model.map_functions import map_size
 from dalembert.model.records import F, I, fields
-from dalembert.model.tree import MAPPED_NODE, Tree
+from dalembert.model.tree import AXIS, LINE, MAPPED_NODE, Tree
 
 #: ``first`` and ``count``: its numbers y; ``first_entry`` and ``entries``: its nodes; ``first_number``: where its q, slopes and
 #: curvatures are; ``function``: the address of its function, 0 for a linear map, whose numbers do not change
@@ -64,7 +64,7 @@ def build_maps(mechanism: Mechanism, tree: Tree) -> Maps:
 
 def _node(mechanism: Mechanism, tree: Tree, element: CoordinateMap, place: int) -> int:
     joint, direction = element.joints[place], element.directions[place]
-    found = np.flatnonzero((tree.nodes["joint"] == joint.index) & (tree.nodes["direction"] == direction) & (tree.nodes["count"] == 1))
+    found = np.flatnonzero((tree.nodes["joint"] == joint.index) & (tree.nodes["direction"] == direction) & np.isin(tree.nodes["kind"], (LINE, AXIS)))
     if len(found) != 1:
         raise ModelError(f"Reduced: joint {joint.name!r} of {element!r} closes a loop, and cannot follow a map; cut the loop at another joint")
     return int(found[0])
