@@ -96,8 +96,8 @@ BODY_WORK = np.dtype(
         # the iterate (velocities of the interval) with s = sqrt(4/dt^2 - w.w), the pose it leads to, the residual
         F, v=3, w=3, s=0, xn=3, qn=4, Rn=9, r=6,
         # the knot: position, orientation, rotation, left limits of the momenta (world, body), force and torque there,
-        # and what the inputs of the step add to them
-        x=3, q=4, p=3, l=3, load=6, push=6, R=9,
+        # and what the inputs of the step add to them; the part of the momenta that paths gave at the knot
+        x=3, q=4, p=3, l=3, load=6, push=6, R=9, along=6,
     )
 )
 

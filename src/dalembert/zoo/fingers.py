@@ -25,12 +25,12 @@ def _bones(mechanism: Mechanism, stiffness: float, damping: float) -> list[Body]
 
 
 def curling_finger(
-    *, bend: Sequence[float] = (1.0, 0.9, 0.6), curvature: Sequence[float] = (0.0, 0.15, 0.3), curl: float = 0.2, rate: float = 0.0,
+    *, bend: Sequence[float] = (1.0, 0.9, 0.6), curvature: Sequence[float] = (0.0, 0.0, 0.0), curl: float = 0.2, rate: float = 0.0,
     stiffness: float = 0.0, damping: float = 0.0,
 ) -> Mechanism:
     """A finger that one angle bends: the coordinate map "curl" sets each joint to bend y + curvature y^2.
 
-    Without ``curvature`` the map is linear, a matrix. ``curl`` (rad) and ``rate`` (rad/s): where it starts; ``stiffness`` (N m/rad)
+    Without ``curvature`` the map is a matrix, with it a function, which no model file can hold. ``curl`` (rad) and ``rate`` (rad/s): where it starts; ``stiffness`` (N m/rad)
     and ``damping`` (N m s/rad) of every joint. Bodies "proximal", "intermediate", "distal", joints "knuckle", "middle", "end".
     """
     mechanism = Mechanism("curling finger")

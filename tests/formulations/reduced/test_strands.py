@@ -121,7 +121,7 @@ def test_a_tendon_bends_a_finger_until_its_springs_hold_it():
 
 
 def test_a_curling_finger_of_the_zoo_follows_its_map():
-    run = da.Simulation(da.zoo.curling_finger(), da.Reduced(dt=0.001)).run(0.3)
+    run = da.Simulation(da.zoo.curling_finger(curvature=(0.0, 0.15, 0.3)), da.Reduced(dt=0.001)).run(0.3)
     y = run.coordinate_map("curl").coordinates
     assert np.ptp(y) > 0.5
     for joint, first, second in zip(("knuckle", "middle", "end"), (1.0, 0.9, 0.6), (0.0, 0.15, 0.3)):

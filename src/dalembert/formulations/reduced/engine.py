@@ -8,7 +8,7 @@ from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
-from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps
+from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
@@ -90,6 +90,9 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        mapped = trouble(self.mechanism, self.maps)
+        if mapped is not None:
+            return StepFailure(f"{where} has no solution: {mapped}")
         if outcome == BEYOND:
             return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
         reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}

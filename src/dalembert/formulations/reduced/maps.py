@@ -91,6 +91,20 @@ def begin_watch(maps: Maps, state: np.ndarray) -> None:
     maps.own["low"] = maps.own["high"] = state["y"]
 
 
+def trouble(mechanism: Mechanism, maps: Maps) -> str | None:
+    """What is wrong with a map at the numbers of the last try, if anything."""
+    for record, element in zip(maps.maps, mechanism.maps):
+        own = maps.own[record["first"] : record["first"] + record["count"]]
+        if not np.all(np.isfinite(own["y"])):
+            continue
+        try:
+            element.curvatures(own["y"])
+            element.check_smooth(np.minimum(own["low"], own["y"]), np.maximum(own["high"], own["y"]))
+        except ModelError as error:
+            return str(error)
+    return None
+
+
 def check_maps(mechanism: Mechanism, maps: Maps) -> None:
     """Raise ModelError where a map that was used is not differentiable."""
     for record, element in zip(maps.maps, mechanism.maps):

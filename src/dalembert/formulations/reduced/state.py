@@ -55,7 +55,7 @@ class Scratch(NamedTuple):
     maps: Maps
 
 
-def new_scratch(nodes: int, splines: int, maps: Maps | None = None) -> Scratch:
+def new_scratch(nodes: int, splines: int = 0, maps: Maps | None = None) -> Scratch:
     """Room for stages."""
     return Scratch(
         np.zeros(nodes, NODE_WORK), np.zeros(max(splines, 1), SPLINE_WORK), np.zeros((4, 6, 6)), np.zeros((6, 6)), np.zeros((6, 6)),
