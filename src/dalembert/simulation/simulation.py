@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.functions import raised, try_functions, watched
@@ -234,11 +235,12 @@ class Simulation:
     # ---- setting it up
 
     def set_joint(self, name: str, value: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
-        """Move a joint to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
+        """Move a joint (or a coordinate map) to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
 
         Joints set before stay where they were put. Raises AssemblyError, and changes nothing, if a loop cannot follow.
         """
-        self._joint(name)
+        if not (name in self._mechanism and isinstance(self._mechanism[name], CoordinateMap)):
+            self._joint(name)
         self._set(lambda setup: setup.move(name, value, rate))
 
     def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
