@@ -294,3 +294,37 @@ def test_motion_drives():
         sim.linearise(inputs=["hinge"])
     with pytest.raises(da.LinearisationError, match="cannot move"):
         sim.linearise()
+
+
+def test_about_a_motion_that_a_drive_prescribes():
+    """A pendulum on a slide that is shaken: its equation, with the slide's acceleration in it."""
+    mechanism = da.Mechanism("shaken pendulum")
+    mechanism.body("slider", da.Box(size=(0.1, 0.1, 0.1), mass=1.0))
+    mechanism.body("bob", mass=2.0, inertia=0.1 * np.eye(3), position=(0, 0, -0.5))
+    mechanism.joint("shaker", da.Prismatic(axis="z", drive="motion"), mechanism.world, "slider")
+    mechanism.joint("pin", da.Revolute(axis="x"), "slider", "bob")
+    sim = da.Simulation(mechanism, da.Variational(dt=0.001))
+    sim.set_joint("pin", 0.4)
+    sim.set_target("shaker", lambda t: 0.05 * np.sin(20.0 * t))
+    sim.run(0.05)
+    linear = sim.linearise()
+    angle, weight = sim.coordinates("pin")[0], 9.81 - 0.05 * 400.0 * np.sin(20.0 * sim.time)
+    assert linear.coordinates == ("pin",)
+    assert linear.A[1] == pytest.approx([-weight * np.cos(angle) / 0.6 * 0.5 * 2.0, 0.0], abs=1e-8)
+    assert linear.acceleration == pytest.approx(-weight * np.sin(angle) / 0.6, abs=1e-8)
+
+
+def test_kinks_of_forces():
+    mechanism = da.Mechanism("kinks")
+    mechanism.body("ball", da.Sphere(radius=0.1, mass=1.0))
+    mechanism.joint("guide", da.Prismatic(axis="z"), mechanism.world, "ball")
+    mechanism.cable("cable", [(mechanism.world, (0, 0, 1)), ("ball", (0, 0, 0))], stiffness=10.0)
+    mechanism.penalty("plane", "ball", offset=-0.2, stiffness=10.0)
+    sim = da.Simulation(mechanism, da.Variational(dt=0.01))
+    with pytest.raises(da.LinearisationError, match="<cable 'cable' .*> is just slack"):
+        sim.linearise()
+    sim.set_joint("guide", -0.2)
+    with pytest.raises(da.LinearisationError, match="<penalty 'plane' on 'ball'> just touches"):
+        sim.linearise()
+    sim.set_joint("guide", -0.1)
+    assert sim.linearise().A[1, 0] == pytest.approx(-10.0)

@@ -20,6 +20,8 @@ Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
 LARGEST_TURN = 1.5
 #: s, by which a target is looked at before and after to see how fast it moves
 MOMENT = 1e-5
+#: the same to see how its speed changes
+LONGER = 3e-4
 #: a force, wrench or tension, or a function of time (s) that gives it
 Input = ArrayLike | Callable[[float], ArrayLike]
 
@@ -211,6 +213,22 @@ def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: floa
             ends = [target_coordinates(element, target(time + sign * MOMENT), time) for sign in (1.0, -1.0)]
             rates[element.index, : element.type.freedom] = (ends[0] - ends[1]) / (2.0 * MOMENT)
     return rates
+
+
+def target_accelerations(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
+    """(joints, 6) accelerations of targets, by fourth-order differences of functions of time; NaN for free rotations that are such."""
+    found = np.zeros((len(mechanism.joints), 6))
+    for name, target in targets.items():
+        element = mechanism[name]
+        if not callable(target):
+            continue
+        middle = time
+        if isinstance(target, Table):  # which stands still beyond its ends
+            middle = min(max(time, target.start + 2.0 * LONGER), target.end - 2.0 * LONGER)
+        values = [target_coordinates(element, target(middle + steps * LONGER), time) for steps in (-2, -1, 0, 1, 2)]
+        weights = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / (12.0 * LONGER**2)
+        found[element.index, : element.type.freedom] = np.nan if _turns_freely(element) else weights @ np.array(values)
+    return found
 
 
 def _turns_freely(element: JointElement) -> bool:

@@ -27,6 +27,7 @@ from dalembert.simulation.controls import (
     one_knot,
     read_control,
     read_target,
+    target_accelerations,
     target_coordinates,
     target_rates,
 )
@@ -384,7 +385,7 @@ class Simulation:
             start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, target_accelerations(mechanism, targets, self.time), dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
