@@ -321,7 +321,7 @@ def test_kinks_of_forces():
     mechanism.cable("cable", [(mechanism.world, (0, 0, 1)), ("ball", (0, 0, 0))], stiffness=10.0)
     mechanism.penalty("plane", "ball", offset=-0.2, stiffness=10.0)
     sim = da.Simulation(mechanism, da.Variational(dt=0.01))
-    with pytest.raises(da.LinearisationError, match="<cable 'cable' .*> is just slack"):
+    with pytest.raises(da.LinearisationError, match=r"<cable 'cable' .*> is just slack"):
         sim.linearise()
     sim.set_joint("guide", -0.2)
     with pytest.raises(da.LinearisationError, match="<penalty 'plane' on 'ball'> just touches"):
