@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: displacement of third derivatives of rows, rad or part of a body's reach
 STEP = 1e-3
+#: m or rad, by which an equilibrium may move in a step
+SETTLED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,8 @@ class Linearisation:
     def _step(self) -> tuple[np.ndarray, np.ndarray]:
         from dalembert.gradients.step_differences import difference_step
 
-        return difference_step(self._situation, self._chart, self._places)
+        settled = not self._situation.start.velocity.any() and np.abs(self.acceleration).max() * self.dt**2 < SETTLED
+        return difference_step(self._situation, self._chart, self._places, bool(settled))
 
     @property
     def A_step(self) -> np.ndarray:
@@ -87,7 +90,8 @@ class Linearisation:
     def B_step(self) -> np.ndarray:
         """(2 d, inputs): dz at the end of a step by inputs held over it.
 
-        Both are those of a step that starts from a knot with nothing before it, by differences of the step itself.
+        By differences of steps: about an equilibrium, of a step within a run; elsewhere, of one that starts from a knot with
+        nothing before it.
         """
         return self._step[1]
 
