@@ -31,7 +31,15 @@ from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
-from dalembert.simulation.targets import Given, Motion, Target, read_target, target_coordinates, target_rates
+from dalembert.simulation.targets import (
+    Given,
+    Motion,
+    Target,
+    read_target,
+    target_accelerations,
+    target_coordinates,
+    target_rates,
+)
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
@@ -392,7 +400,7 @@ class Simulation:
             start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, target_accelerations(mechanism, targets, self.time), dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
