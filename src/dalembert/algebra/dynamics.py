@@ -106,7 +106,7 @@ class Dynamics(Kinematics):
         self._put(q, v, a)
         self._inverse(gravity)
         by_q, by_v, by_a = np.zeros((3, self.size, self.size))
-        inverse.inverse_derivatives(self._rotors, self._tree, self._scratch, np.zeros((2, self.size)), by_q, by_v, by_a)
+        inverse.inverse_derivatives(self._rotors, self._tree, self._scratch, np.zeros((2, self.size)), np.zeros(len(self._tree), bool), by_q, by_v, by_a)
         return InverseDerivatives(by_q.T, by_v.T, by_a.T)
 
     # ---- inertia
