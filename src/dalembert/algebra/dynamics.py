@@ -12,6 +12,7 @@ from dalembert.algebra.forward import hybrid_dynamics, inverse_products
 from dalembert.algebra.kinematics import Kinematics
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.forward import Flow, new_flow
+from dalembert.formulations.reduced.ties import no_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import SPLINE
@@ -53,7 +54,7 @@ class Dynamics(Kinematics):
         super().__init__(mechanism)
         self._work = new_work(self._model)
         self._work.bodies["node"][:-1] = self._forest.node_of
-        self._flow = Flow(self._model, self._tree, self._work, new_flow(len(self._tree)), False, False)
+        self._flow = Flow(self._model, self._tree, self._work, new_flow(self._tree), no_ties(), False, False, False)
         self._still = np.zeros(3)
         self._curved = bool(np.any(self._tree["kind"] == SPLINE))
         self._factor = np.zeros((0, 0))
