@@ -15,7 +15,6 @@ from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.ties import no_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-from dalembert.model.tree import SPLINE
 
 
 class InverseDerivatives(NamedTuple):
@@ -56,8 +55,8 @@ class Dynamics(Kinematics):
         self._work.bodies["node"][:-1] = self._forest.node_of
         self._flow = Flow(self._model, self._tree, self._work, new_flow(self._tree), no_ties(), False, False, False)
         self._still = np.zeros(3)
-        self._curved = bool(np.any(self._tree["kind"] == SPLINE))
-        self._factor = np.zeros((0, 0))
+        for i in np.flatnonzero(self._tree["count"] == 2):
+            self._flow.own.nodes["extra"][i, 3] = self._rotors[self._tree["dof"][i] + 1]
 
     # ---- inverse dynamics
 
@@ -153,8 +152,6 @@ class Dynamics(Kinematics):
 
     def _products(self, columns: np.ndarray) -> np.ndarray:
         """M^-1 times columns where ``_hybrid`` was called, nothing prescribed."""
-        if self._curved:
-            return np.linalg.solve(self._factor, columns)
         wide = np.ascontiguousarray(columns.reshape(self.size, -1))
         found = np.zeros_like(wide)
         inverse_products(self._flow, self._nodes, wide, found)
@@ -187,17 +184,7 @@ class Dynamics(Kinematics):
 
     def _hybrid(self, tau: np.ndarray, a: np.ndarray) -> None:
         """Fill in forces of prescribed directions and accelerations of the others, where ``_put`` was called."""
-        if not self._curved:
-            hybrid_dynamics(self._flow, self._nodes, tau, a)
-            return
-        # the recursion knows constant columns and free rotations; for splines the mass matrix is factored
-        held = np.zeros(self.size, dtype=bool)
-        for node in self._tree[self._tree["driven"] > 0]:
-            held[node["dof"] : node["dof"] + node["count"]] = True
-        bias, M = self._inverse(self._model.gravity), self._inertia()
-        self._factor = M[np.ix_(~held, ~held)]
-        a[~held] = np.linalg.solve(self._factor, (tau - bias - M @ np.where(held, a, 0.0))[~held])
-        tau[held] = (M @ a + bias)[held]
+        hybrid_dynamics(self._flow, self._nodes, tau, a)
 
     def _prescribed(self, names: Iterable[str]) -> np.ndarray:
         """(n,): which directions are prescribed."""

@@ -65,7 +65,7 @@ def own_variation(node, at, spline, dq, dv, da):
     for j in range(node.count):
         first = along_derivative(node, at, spline, j, at.v)
         twist = add6(twist, scale6(dq[k + j], first))
-        moved = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j))
+        moved = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j, at.v))
         sped = add6(first, along_rate(node, at, spline, unit3(j)))
         change = add6(change, add6(scale6(dq[k + j], moved), scale6(dv[k + j], sped)))
     return eta, twist, change
