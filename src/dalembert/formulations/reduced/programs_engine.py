@@ -78,12 +78,23 @@ def responses(stage, X):
 
 @kernel
 def carry_loads(encounter):
-    """Forces that joints carry with the impulses in the scene, at the rates of the nodes."""
-    _, fine = motion_to_end(encounter.step)
-    if fine:
+    """Forces that joints carry with the impulses in the scene, at the rates of the nodes; those of ties are what balances them."""
+    stage = encounter.step
+    rows = stage.ties.rows
+    for i in range(rows.shape[0]):
+        rows[i].mu = 0.0
+    for again in range(2 if rows.shape[0] > 0 else 1):
+        _, fine = motion_to_end(stage)
+        if not fine:
+            return False
         load_nodes(encounter)
-        balance(encounter.step)
-    return fine
+        balance(stage)
+        if again == 0 and rows.shape[0] > 0:
+            factorise(stage, 0.0)
+            direction(stage, False)
+            for i in range(rows.shape[0]):
+                rows[i].mu -= rows[i].dmu
+    return True
 
 
 class ProgramsEngine(ContactEngine):
@@ -125,8 +136,10 @@ class ProgramsEngine(ContactEngine):
         prepare(model, work, scene, dt, dt, speed)
         scene.limits["cap"] = np.where(scene.limits["bears"] != 0, 0.0, scene.limits["cap"])
         jacobian = self._jacobian()
-        self.ties.compliance[0] = COMPLIANCE
-        stage = Stage(model, self.tree.nodes, work, self.own, self.ties, dt)
+        rows = len(self.ties.rows)
+        ties = self.ties._replace(S=np.zeros((rows, rows)), order=np.zeros(rows, np.int64), vector=np.zeros(rows))  # without room for contacts
+        ties.compliance[0] = COMPLIANCE
+        stage = Stage(model, self.tree.nodes, work, self.own, ties, dt)
         if not first_direction(stage, state, targets):
             return SINGULAR, 0, 0.0
         free = self._rates("v") - self._rates("dq") / dt
