@@ -8,7 +8,7 @@ from dalembert.zoo.andrews_squeezer import andrews_squeezer
 from dalembert.zoo.box_drop import box_drop, contact_cylinder
 from dalembert.zoo.bricard import bricard
 from dalembert.zoo.chains_on_ground import snake, sphere_chain
-from dalembert.zoo.door import door
+from dalembert.zoo.door import door, rubbing_door
 from dalembert.zoo.fast_pendulum import fast_pendulum
 from dalembert.zoo.figure import animatronic_figure, figure_motion
 from dalembert.zoo.four_bar import double_four_bar, four_bar_chain, n_four_bar
