@@ -36,6 +36,7 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "bricard": (zoo.bricard, 0.01, 5, 6, 30, 29),
     "door": (lambda: zoo.door(rate=1.0), 0.01, 1, 2, 10, 5),
     "door on balls": (lambda: zoo.door("spherical", rate=1.0), 0.01, 1, 2, 6, 5),
+    "rubbing_door": (zoo.rubbing_door, 0.01, 1, 1, 5, 5),
     "box_drop": (zoo.box_drop, 0.01, 1, 0, 0, 0),
     "contact_cylinder": (zoo.contact_cylinder, 0.01, 1, 0, 0, 0),
     "snake": (zoo.snake, 0.01, 10, 9, 27, 27),

@@ -31,7 +31,7 @@ __all__ = [
     "conical_pendulum", "contact_cylinder", "damped_oscillator", "dance", "deployment", "door", "double_four_bar",
     "double_pendulum", "fast_pendulum", "figure_motion", "four_bar_chain", "free_body", "heavy_top", "hoberman_exact",
     "hoberman_inertia", "hoberman_opening", "hoberman_sphere", "hopper", "hopper_turn", "leg_controller",
-    "mass_spring", "n_four_bar", "pendulum", "quadruped", "redmax_scene", "satellite_drives", "simple_pendulum", "slider_crank",
+    "mass_spring", "n_four_bar", "pendulum", "quadruped", "redmax_scene", "rubbing_door", "satellite_drives", "simple_pendulum", "slider_crank",
     "snake", "solar_panel_satellite", "sphere_chain", "spinning_top", "t_handle", "three_link_loop", "walker_drives",
     "walker_legs", "walker_motion",
 ]

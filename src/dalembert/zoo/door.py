@@ -10,6 +10,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
 
 HINGES: dict[str, Joint] = {"revolute": Revolute(axis="z"), "spherical": Spherical()}
+HINGE_BEARING = Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008)
 
 
 def door(
@@ -42,7 +43,7 @@ def rubbing_door(
     *,
     width: float = 0.9,
     mass: float = 30.0,
-    bearing: Bearing = Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008),
+    bearing: Bearing = HINGE_BEARING,
     rate: float = 0.2,
 ) -> Mechanism:
     """A door of ``width`` (m) and ``mass`` (kg) on one long hinge that carries its weight and its tilting moment, with friction.
