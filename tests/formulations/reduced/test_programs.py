@@ -1,6 +1,8 @@
 """Linearly implicit Euler with the contact programs of the RedMax paper, in joint coordinates: closed forms, and the other formulations."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -58,7 +60,8 @@ def legs() -> da.Mechanism:
     mechanism = da.Mechanism("legs")
     mechanism.ground(friction=0.4, restitution=0.0)
     mechanism.body("trunk", da.Box(size=(0.5, 0.2, 0.1), mass=2.0), position=(0, 0, 0.62))
-    for name, x, law in (("front", 0.2, dict(limits=(-0.3, 0.05))), ("rear", -0.2, dict(friction=0.5))):
+    laws: dict[str, dict[str, Any]] = {"front": dict(limits=(-0.3, 0.05)), "rear": dict(friction=0.5)}
+    for (name, law), x in zip(laws.items(), (0.2, -0.2)):
         mechanism.body(name, da.Capsule(length=0.4, radius=0.04, mass=0.5, axis="z"), position=(x, 0, 0.32), collide=True)
         mechanism.joint(f"{name} hip", da.Revolute(axis="y", stiffness=20.0, damping=0.5, **law), "trunk", name, at=(x, 0, 0.55))
     mechanism.start("trunk", linear=(0.8, 0, 0))
