@@ -39,6 +39,7 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "curling_finger": (zoo.curling_finger, 0.001, 3, 3, 15, 15),
     "cable_finger": (zoo.cable_finger, 0.001, 3, 3, 15, 15),
     "strand_pendulum": (zoo.strand_pendulum, 0.01, 7, 7, 23, 23),
+    "rubbing_door": (zoo.rubbing_door, 0.01, 1, 1, 5, 5),
     "box_drop": (zoo.box_drop, 0.01, 1, 0, 0, 0),
     "contact_cylinder": (zoo.contact_cylinder, 0.01, 1, 0, 0, 0),
     "snake": (zoo.snake, 0.01, 10, 9, 27, 27),
