@@ -38,11 +38,11 @@ class Inputs(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Inputs at some fractions of every step: ``per`` rows for each step, one where no input is a function of time."""
+    """Inputs at some fractions of every step: ``per`` rows for each, or with ``per`` zero, where no input is a function of time, one."""
 
-    wrench: np.ndarray  # (S per, n, 6) as in ``Inputs``
-    joint: np.ndarray  # (S per, joints, 6)
-    tension: np.ndarray  # (S per, couplings)
+    wrench: np.ndarray  # (rows, n, 6) as in ``Inputs``
+    joint: np.ndarray  # (rows, joints, 6)
+    tension: np.ndarray  # (rows, couplings)
     #: (S, fractions, 3, joints, 6) targets with their rates and accelerations; of length zero where nothing follows one
     motion: np.ndarray
     per: int

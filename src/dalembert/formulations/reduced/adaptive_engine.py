@@ -157,7 +157,7 @@ class Path:
         self.tree = engine.tree.nodes
         self.tree["driven"][self.tree["driven"] == HELD] = 0
         sample = source.samples(first, 1, (0.0,))
-        self.steady = sample if len(sample.motion) == 0 and sample.per == 1 else None
+        self.steady = sample if len(sample.motion) == 0 and sample.per == 0 else None
         self.alone = alone or engine.closed or not self._uniform(source, first)
         self.last = first + 1 if self.alone else source.end
         self.work_done = 0
@@ -211,15 +211,20 @@ class Path:
                 self.engine.outcome = (1, np.nan)
                 return False
         y = np.ascontiguousarray(self.y if self.dense is None or time >= self.time else self.dense(time))
-        knots, samples = self.log.knots, self.samples(time)
+        knots, samples, before = self.log.knots, self.samples(time), numbers.copy()
         gap = self.engine.enter(
             end, True, self.engine.flow(samples), self.engine.layout, samples, y, self.engine.view(numbers), self.dt, knots, knot,
         )
+        self.engine.outcome = (0, float(gap))
+        if not gap < LARGEST_GAP:
+            numbers[:] = before
+            if len(samples.motion):
+                self.engine.asked = before, samples.motion[0, [0, 0], 0].copy()
+            return False
         self.coordinates = self.engine.view(numbers).joints["coordinate"].copy()
         knots.substeps[knot], knots.iterations[knot] = 1, self.work_done
         self.work_done, self.knot = 0, knot
-        self.engine.outcome = (0, float(gap))
-        return bool(gap < LARGEST_GAP)
+        return True
 
     def _step(self) -> bool:
         """One step of the solver, cut short where something happens."""

@@ -129,8 +129,10 @@ def turn_to(node, at, phi, rate, acceleration):
 @inline
 def attend(flow, samples, index, moment):
     """Inputs and targets at a moment of a step. Returns the largest change of a driven rate."""
-    if samples.per > 1 or moment == 0:
-        apply_inputs(flow.model, flow.work, samples, index * samples.per + (moment if samples.per > 1 else 0))
+    if samples.per > 0:
+        apply_inputs(flow.model, flow.work, samples, index * samples.per + moment)
+    elif moment == 0:
+        apply_inputs(flow.model, flow.work, samples, index)
     if samples.motion.shape[0] > 0:
         return follow(flow, samples.motion[index, moment])
     return 0.0
