@@ -16,6 +16,7 @@ from dalembert.formulations.reduced.explicit import LARGEST_GAP, record, write_k
 from dalembert.formulations.reduced.explicit_engine import FlowEngine
 from dalembert.formulations.reduced.moments import Moment
 from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.start import beyond
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.tree import HELD, POINT
@@ -218,6 +219,7 @@ class Path:
         self.engine.outcome = (0, float(gap))
         if not gap < LARGEST_GAP:
             numbers[:] = before
+            self.engine.passed = beyond(self.engine.mechanism, self.engine.tree, self.engine.own.nodes)
             if len(samples.motion):
                 self.engine.asked = before, samples.motion[0, [0, 0], 0].copy()
             return False

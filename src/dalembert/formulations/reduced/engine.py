@@ -9,7 +9,7 @@ from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.options import Reduced
-from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
+from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
@@ -85,7 +85,7 @@ class ReducedEngine(MaximalEngine):
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
         if outcome == BEYOND:
-            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
+            return StepFailure(f"{where} leads beyond a spline: {beyond(self.mechanism, self.tree, self.own.nodes)}. Stop the run before, or give the spline more control frames.")
         reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
@@ -105,13 +105,3 @@ class ReducedEngine(MaximalEngine):
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
         return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"
-
-    def beyond(self) -> str:
-        """Joints whose coordinates of the last try lie beyond their splines."""
-        found = []
-        for index in np.flatnonzero(self.tree.nodes["kind"] == SPLINE):
-            node, x = self.tree.nodes[index], self.own.nodes["x"][index]
-            ends, x = node["cells"][: node["count"]], x[: node["count"]]
-            if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
-                found.append(f"joint {node_name(self.mechanism, self.tree, index)!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
-        return "; ".join(found)

@@ -15,6 +15,7 @@ from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_change
 from dalembert.formulations.reduced.forward import place_flow
 from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
+from dalembert.formulations.reduced.step import within_splines
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
@@ -199,13 +200,15 @@ def move_semi_implicitly(flow, dt):
 
 @inline
 def end_step(flow, samples, index, state, dt, project):
-    """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad; leaves the nodes placed."""
+    """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad, infinite beyond a spline."""
     attend(flow, samples, index, samples.motion.shape[1] - 1)
     size = 0.0
     if flow.closed and project:
         size = close_loops(flow)
     else:
         place_flow(flow)
+    if flow.model.splines.shape[0] > 1 and not within_splines(flow.tree, flow.own):
+        return np.inf
     keep(flow, state)
     keep_turns(flow, state)
     state.clock[0] = dt

@@ -29,7 +29,7 @@ from dalembert.formulations.reduced.explicit import (
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
 from dalembert.formulations.reduced.options import Reduced
-from dalembert.formulations.reduced.start import Starter
+from dalembert.formulations.reduced.start import Starter, beyond
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.kernels.ahead import prepare
@@ -69,6 +69,8 @@ class FlowEngine(MaximalEngine):
         self.starter = Starter(mechanism, self.model, self.tree, placing, np.zeros(nodes, np.int64), False)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
+        #: joints that a failed step would have led beyond their splines
+        self.passed = ""
         #: wrenches act on bodies whatever the inputs; rows stay closed
         self.loaded = bool(len(self.ties.rows) or len(self.model.loads) or np.any(self.model.bodies["wrench"]))
         self.closed = bool(np.isin(self.ties.rows["kind"], (CLOSED, KEPT)).any())
@@ -110,6 +112,8 @@ class FlowEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        if np.isinf(gap):
+            return StepFailure(f"{where} leads beyond a spline: {self.passed}. Stop the run before, or give the spline more control frames.")
         if np.isfinite(gap) and gap > LARGEST_GAP:
             return StepFailure(f"{where} leaves {self.open_row()} open by {gap:.3g} m or rad. Use a smaller dt, or an implicit method such as 'bdf2'.")
         return StepFailure(
@@ -142,6 +146,7 @@ class ExplicitEngine(FlowEngine):
         done, gap = self._run(numbers, samples, recording, first, count, dt)
         self.outcome = (0, float(gap))
         if done < count:
+            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
             # the kernel stops in the middle of a step: do again what came before it
             numbers[:] = before
             if done > 0:
