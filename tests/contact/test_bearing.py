@@ -8,10 +8,11 @@ from scipy.optimize import brentq
 
 import dalembert as da
 from dalembert.contact.bearing import journal_points, spread
+from dalembert.formulations.reduced.paper_maximal import PaperMaximal
 from dalembert.mechanism.shapes import Shape
 
 G = 9.81
-FORMULATIONS = [da.Variational(dt=0.005), da.Implicit(dt=0.005), da.Implicit(dt=0.005, method="sdirk2")]
+FORMULATIONS = [da.Variational(dt=0.005), da.Implicit(dt=0.005), da.Implicit(dt=0.005, method="sdirk2"), da.Reduced(dt=0.005)]
 named = pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: f"{type(f).__name__} {getattr(f, 'method', '')}")
 
 
@@ -89,15 +90,20 @@ def test_sleeve_slides_and_turns_under_one_bound(formulation):
     assert np.abs(friction[5:-5] - expected[5:-5]).max() < 0.05
 
 
-@named
-@pytest.mark.parametrize("friction", [0.2, 0.45, 0.55])
-def test_drawer_pulled_at_its_side_jams(friction, formulation):
-    """Ends carry P c / l each: P - 2 mu P c / l is left, and nothing moves where that is negative."""
+def drawer(friction: float) -> da.Mechanism:
+    """Half a metre long, pulled by 1 N half a metre beside its axis."""
     mechanism = da.Mechanism("drawer", gravity=(0, 0, 0))
     mechanism.body("drawer", da.Box(size=(0.1, 0.1, 0.1), mass=1.0))
     mechanism.joint("rail", da.Prismatic(axis="x", bearing=da.Bearing(friction=friction, radius=0.05, length=0.5)), mechanism.world, "drawer")
     mechanism.force("pull", "drawer", (1.0, 0, 0), at=(0, 0.5, 0))
-    run = da.Simulation(mechanism, formulation).run(0.2)
+    return mechanism
+
+
+@named
+@pytest.mark.parametrize("friction", [0.2, 0.45, 0.55])
+def test_drawer_pulled_at_its_side_jams(friction, formulation):
+    """Ends carry P c / l each: P - 2 mu P c / l is left, and nothing moves where that is negative."""
+    run = da.Simulation(drawer(friction), formulation).run(0.2)
     assert run.joint("rail").rates[-1] == pytest.approx(0.2 * max(1.0 - 2.0 * friction, 0.0), abs=1e-6)
 
 
@@ -133,7 +139,7 @@ def pendulum_with_friction(time: float, friction: float, radius: float) -> np.nd
     return found.y[:, -1]
 
 
-@pytest.mark.parametrize(("make", "least"), [(lambda dt: da.Variational(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt, method="bdf1"), 0.85)])
+@pytest.mark.parametrize(("make", "least"), [(lambda dt: da.Variational(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt), 1.85), (lambda dt: da.Reduced(dt=dt), 1.85), (lambda dt: da.Implicit(dt=dt, method="bdf1"), 0.85)])
 def test_order_where_the_load_follows_from_the_motion(make, least):
     mechanism = da.Mechanism("pendulum")
     mechanism.body("rod", mass=1.5, inertia=np.diag([1.5 * 0.64 / 12.0] * 2 + [1e-3]), position=(0, 0, -0.4))
@@ -145,6 +151,51 @@ def test_order_where_the_load_follows_from_the_motion(make, least):
         errors.append(np.abs(np.array([pin.coordinates[-1], pin.rates[-1]]) - reference).max())
     assert np.log2(errors[-2] / errors[-1]) > least
     assert errors[-1] < 0.03
+
+
+@pytest.mark.parametrize("contact", ["staggered", "qp"])
+def test_bilateral_staggered_projections(contact):
+    """The paper's algorithm, in its maximal coordinates: wheel, ball and jamming drawer, as in the other formulations."""
+    stepper = PaperMaximal(dt=0.005, contact=contact)
+    motion = stepper.run(wheel(0.3), 0.8)
+    alpha = 0.1 * 0.02 * 4.0 * G / (0.5 * 4.0 * 0.09)
+    assert np.abs(motion.velocity[:120, 0, 4] - (0.3 - alpha * motion.time[:120])).max() < 1e-7
+    assert np.abs(motion.velocity[-1]).max() < 1e-9
+    spin = np.array([0.3, -0.2, 0.5])
+    ball = one_body(da.Spherical(bearing=da.Bearing(friction=0.2, radius=0.03)), tuple(spin), da.Sphere(radius=0.2, mass=5.0))
+    motion = stepper.run(ball, 0.3)
+    size = np.linalg.norm(spin)
+    speed = size - 0.2 * 0.03 * 5.0 * G / (0.4 * 5.0 * 0.04) * motion.time
+    assert np.abs(motion.velocity[:30, 0, 3:] - np.outer(speed[:30], spin / size)).max() < 1e-6
+    assert np.abs(motion.velocity[-1]).max() < 1e-9
+    for friction in (0.2, 0.45, 0.55):
+        assert stepper.run(drawer(friction), 0.2).velocity[-1, 0, 0] == pytest.approx(0.2 * max(1.0 - 2.0 * friction, 0.0), abs=1e-6)
+
+
+def pressed_wheel() -> da.Mechanism:
+    """A ball on an axle, and another one on a guide that lies on top of it without friction: the axle carries both."""
+    mechanism = da.Mechanism("pressed wheel")
+    mechanism.body("wheel", da.Sphere(radius=0.2, mass=5.0), collide=True)
+    mechanism.body("weight", da.Sphere(radius=0.1, mass=3.0), position=(0, 0, 0.3), collide=True)
+    mechanism.joint("axle", da.Revolute(axis="y", bearing=da.Bearing(friction=0.1, radius=0.02)), mechanism.world, "wheel")
+    mechanism.joint("guide", da.Prismatic(axis="z"), mechanism.world, "weight", at=(0, 0, 0.3))
+    mechanism.contact_pair("wheel", "weight", friction=0.0, restitution=0.0)
+    mechanism.start("axle", rate=1.0)
+    return mechanism
+
+
+@named
+def test_a_bearing_carries_what_touches_its_body(formulation):
+    run = da.Simulation(pressed_wheel(), formulation).run(0.2)
+    alpha = 0.1 * 0.02 * 8.0 * G / (0.4 * 5.0 * 0.04)
+    assert run.joint("axle").rates[-1] == pytest.approx(1.0 - 0.2 * alpha, abs=1e-4)
+
+
+def test_staggered_projections_with_contacts_and_bearings():
+    motion = PaperMaximal(dt=0.005).run(pressed_wheel(), 0.2)
+    alpha = 0.1 * 0.02 * 8.0 * G / (0.4 * 5.0 * 0.04)
+    assert motion.velocity[-1, 0, 4] == pytest.approx(1.0 - 0.2 * alpha, abs=1e-6)
+    assert all(solution is not None and solution.converged for solution in motion.contacts)
 
 
 def test_thrust_and_length_change_what_is_borne():
@@ -216,3 +267,31 @@ def test_bad_bearings_are_refused(make, message):
 def test_what_cannot_take_a_bearing_says_so():
     with pytest.raises(da.ModelError, match="semi_implicit"):
         da.Simulation(wheel(1.0), da.Implicit(dt=0.01, method="semi_implicit"))
+
+
+def linked() -> da.Mechanism:
+    """A four-bar linkage with friction in all its pins (one closes the loop), and a body that hangs on the coupler as its parent."""
+    mechanism, bearing = da.Mechanism("rubbing four-bar"), da.Bearing(friction=0.3, radius=0.05, length=0.3)
+    pin = da.Revolute(axis="y", bearing=bearing)
+    ends = {"crank": ((0, 0, 0), (0, 0, -0.5)), "coupler": ((0, 0, -0.5), (1.0, 0, -0.8)), "rocker": ((1.0, 0, 0), (1.0, 0, -0.8))}
+    for name, (a, b) in ends.items():
+        a, b = np.array(a), np.array(b)
+        mechanism.body(name, da.Sphere(radius=0.2, mass=1.0), position=0.5 * (a + b))
+    mechanism.body("bob", da.Sphere(radius=0.1, mass=0.5), position=(0.5, 0.1, -1.0))
+    mechanism.joint("first", pin, mechanism.world, "crank", at=(0, 0, 0))
+    mechanism.joint("second", pin, "crank", "coupler", at=(0, 0, -0.5))
+    mechanism.joint("fourth", da.Spherical(), mechanism.world, "rocker", at=(1.0, 0, 0))
+    mechanism.joint("third", da.Universal(axes=("y", "x"), bearing=bearing), "coupler", "rocker", at=(1.0, 0, -0.8))
+    mechanism.joint("hanger", da.Cylindrical(axis=(0, 1, 1), bearing=bearing, damping=1.0), "bob", "coupler", at=(0.5, 0.05, -0.7))
+    mechanism.start("first", rate=1.0)
+    return mechanism
+
+
+def test_formulations_agree_on_loops_and_joints_read_backwards():
+    found = {}
+    for make in (lambda dt: da.Implicit(dt=dt), lambda dt: da.Reduced(dt=dt)):
+        runs = [da.Simulation(linked(), make(dt)).run(0.2) for dt in (0.004, 0.002)]
+        found[type(make(1.0)).__name__] = [np.concatenate([run.position[-1].ravel(), run.velocity[-1].ravel()]) for run in runs]
+    coarse, fine = (np.abs(found["Implicit"][k] - found["Reduced"][k]).max() for k in range(2))
+    assert fine < 1e-4
+    assert fine < 0.5 * coarse or fine < 1e-6

@@ -25,7 +25,8 @@ class Rows(NamedTuple):
     friction: np.ndarray  # (c,)
     restitution: np.ndarray  # (c,)
     dry: np.ndarray  # (d, n, 6) rates of the directions with dry friction
-    dry_bound: np.ndarray  # (d,) N or N m
+    dry_bound: np.ndarray  # (d,) N or N m; zero for bearings
+    dry_record: np.ndarray  # (d,) index of each direction among the limits
     label: list[str]  # (c,) who touches
 
 
@@ -62,12 +63,12 @@ class Encounters:
                 tangent[k, :, body] += G[1:]
         for k, (room, row, bounce, _) in enumerate(ends, len(near)):
             gap[k], normal[k], restitution[k] = room, row, bounce
-        dry = [limit for limit in self.limits if limit["friction"] > 0.0]
-        rows = np.array([self._row(limit) for limit in dry]).reshape(-1, count + 1, 6)
+        dry = np.flatnonzero((self.limits["friction"] > 0.0) | (self.limits["bears"] != 0))
+        rows = np.array([self._row(self.limits[k]) for k in dry]).reshape(-1, count + 1, 6)
         label = [self.labels[int(c["owner"])] for c in near] + [name for *_, name in ends]
         assert len(bodies) == count + 1
         return Rows(
-            gap, normal[:, :-1], tangent[:, :, :-1], friction, restitution, rows[:, :-1], np.array([float(l["friction"]) for l in dry]), label,
+            gap, normal[:, :-1], tangent[:, :, :-1], friction, restitution, rows[:, :-1], self.limits["friction"][dry], dry, label,
         )
 
     def _contacts(self, reach: float) -> np.ndarray:

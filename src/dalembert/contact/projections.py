@@ -1,5 +1,8 @@
 """Contact and friction as quadratic programs (RedMax 1.11, 1.13, 2.11): one for both, or two in turn until they agree.
 
+With ``bearing``, which says what the joints' loads of a motion allow, the latter is also Algorithm 8 (bilateral staggered
+projections) with all its external constraints: loops in W, contacts beside the joints.
+
 Any formulation's: velocities v (n,) follow from impulses by the products of an inverse inertia, W, with joints and loops
 eliminated where there are any,
 
@@ -21,6 +24,8 @@ from dalembert.errors import ModelError
 FLOOR = 1e-13
 #: parts of c below this, where A has none, come from rounding
 NOISE = 1e-11
+#: programs at most, and how many until less is asked of the bounds of bearings
+MOST, PATIENT = 200, 20
 #: a sliding speed (m/s) below which tangents are not turned along it
 STILL = 1e-9
 
@@ -30,7 +35,9 @@ class ContactProblem:
     """What two programs need of a step: ``free`` (n,) velocities without contacts, ``inverse`` (n, k) -> (n, k) products with W.
 
     ``normal`` (c, n): rows N; ``bound`` (c,): lowest rates along them (m/s); ``tangent`` (c, 2, n): two directions across each
-    normal; ``friction`` (c,): mu. ``dry`` (d, n): rows with friction of a given ``dry_bound`` (d,), N s or N m s.
+    normal; ``friction`` (c,): mu. ``dry`` (d, n): rows with friction of a given ``dry_bound`` (d,), N s or N m s, and of bearings:
+    ``bearing`` (velocity (n,), impulses of contacts and friction (n,), those along the rows (d,), how often it was asked)
+    -> bounds that are added to ``dry_bound`` (d,), and how many of the last ones were wrong.
     """
 
     free: np.ndarray
@@ -41,6 +48,7 @@ class ContactProblem:
     friction: np.ndarray
     dry: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     dry_bound: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    bearing: Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[np.ndarray, int]] | None = None
 
     def __post_init__(self) -> None:
         size, contacts = len(self.free), len(self.normal)
@@ -104,7 +112,8 @@ def single_program(problem: ContactProblem, edges: int = 4) -> ContactSolution:
 
     The pyramid lambda >= 0, E lambda >= 0 is what its edges span: the impulse of a contact is a sum of
     (N + mu T_k)^T rho_k with rho >= 0, and its dual is N v + mu T_k v >= bound. What slides is therefore lifted by
-    mu times its sliding speed: a known artefact of this model, absent from ``staggered_projections``.
+    mu times its sliding speed: a known artefact of this model, absent from ``staggered_projections``. With bearings it is
+    solved again until their bounds are right.
     """
     if edges < 3:
         raise ModelError(f"single_program: a pyramid needs three edges or more, got {edges}")
@@ -117,18 +126,29 @@ def single_program(problem: ContactProblem, edges: int = 4) -> ContactSolution:
     spread = problem.inverse(rows.T)
     lowest = np.concatenate([np.repeat(problem.bound, edges), np.zeros(len(problem.dry))])
     c = rows @ problem.free - lowest
-    if len(problem.dry):
-        upper = np.concatenate([np.full(len(rays), np.inf), problem.dry_bound])
-        x = bounded_program(rows @ spread, c, np.concatenate([np.zeros(len(rays)), -problem.dry_bound]), upper)
-    else:
-        x = nonnegative_program(rows @ spread, c)
+    A, limit, wrong, count = rows @ spread, problem.dry_bound, 1, 0
+    while True:
+        count += 1
+        if len(limit):
+            lower, upper = np.concatenate([np.zeros(len(rays)), -limit]), np.concatenate([np.full(len(rays), np.inf), limit])
+            x = bounded_program(A, c, lower, upper)
+        else:
+            x = nonnegative_program(A, c)
+        velocity = problem.free + spread @ x
+        if problem.bearing is None:
+            wrong = 0
+            break
+        more, wrong = problem.bearing(velocity, rows.T @ x, x[len(rays) :], count // PATIENT)
+        limit = problem.dry_bound + more
+        if wrong == 0 or count >= MOST:
+            break
     rho = x[: len(rays)].reshape(contacts, edges)
     tangential = problem.friction[:, None] * (rho @ around)
-    return ContactSolution(problem.free + spread @ x, rho.sum(axis=1), tangential, x[len(rays) :], 1, True)
+    return ContactSolution(velocity, rho.sum(axis=1), tangential, x[len(rays) :], count, wrong == 0)
 
 
 def staggered_projections(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, max_iterations: int = 200,
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, max_iterations: int = MOST,
 ) -> ContactSolution:
     """Contact program and friction program in turn until the contact impulses stay (Kaufman et al.; RedMax Algorithm 7).
 
@@ -147,19 +167,24 @@ def staggered_projections(
     alpha, beta = np.zeros(contacts), np.zeros(len(rows))
     if start is not None:
         beta = np.concatenate([np.einsum("cij,cj->ci", turn, start[: 2 * contacts].reshape(-1, 2)).ravel(), start[2 * contacts :]])
-    change, count = np.inf, 0
+    dry = problem.dry_bound
+    change, count, wrong = np.inf, 0, 0
     while True:
         count += 1
         before, alpha = alpha, nonnegative_program(A, rest + cross @ beta)
         step = alpha - before
         change = float(np.sqrt(max(step @ A @ step, 0.0)))
-        if (change <= tolerance and count > 1) or count >= max_iterations:
+        velocity = problem.free + normal_spread @ alpha + spread @ beta
+        if problem.bearing is not None:
+            push = problem.normal.T @ alpha + rows.T @ beta
+            more, wrong = problem.bearing(velocity, push, beta[2 * contacts :], count // PATIENT)
+            dry = problem.dry_bound + more
+        if (change <= tolerance and wrong == 0 and count > 1) or count >= max_iterations:
             break
-        limit = np.concatenate([np.repeat(problem.friction * alpha, 2), problem.dry_bound])
+        limit = np.concatenate([np.repeat(problem.friction * alpha, 2), dry])
         beta = bounded_program(B, slip + cross.T @ alpha, -limit, limit)
-    velocity = problem.free + normal_spread @ alpha + spread @ beta
     tangential = np.einsum("cij,ci->cj", turn, beta[: 2 * contacts].reshape(-1, 2))
-    return ContactSolution(velocity, alpha, tangential, beta[2 * contacts :], count, change <= tolerance, change)
+    return ContactSolution(velocity, alpha, tangential, beta[2 * contacts :], count, change <= tolerance and wrong == 0, change)
 
 
 def _along_sliding(problem: ContactProblem) -> np.ndarray:

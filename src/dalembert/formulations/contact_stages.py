@@ -77,7 +77,7 @@ class Stages(NamedTuple):
     set_targets: Any  # (parts, targets)
     problem: Any  # (parts, gamma, compliance) -> the step problem
     clear: Any  # (parts): no impulses
-    bear: Any  # (parts, scene, again) -> how many bearings are not yet bounded by the load that they carry
+    bear: Any  # (parts, gamma, scene, again) -> how many bearings are not yet bounded by the load that they carry
     keep_stage: Any  # (parts, stage, gamma): derivatives of a solved stage
     combined_end: Any  # (parts, state, b, dt): the end pose of a method that is not stiffly accurate
     turns_far: Any  # (parts, state, gamma) -> whether a loop may have come out on another branch
@@ -228,7 +228,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 woken = wake(work, scene)
                 if woken > 0 and not impacts:
                     return WOKEN, iterations, size
-                wrong = bear(parts, scene, again)
+                wrong = bear(parts, gamma, scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 if woken + wrong == 0:

@@ -87,7 +87,7 @@ def clear(parts):
 
 
 @inline
-def bear_(parts, scene, again):
+def bear_(parts, gamma, scene, again):
     return bear(parts.model, parts.work, scene.limits, again)
 
 

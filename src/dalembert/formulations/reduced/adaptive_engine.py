@@ -12,7 +12,7 @@ from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.engine import Inputs, Readings, Samples, Source
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.adaptive import arrive, begin, bounce, end, lay_out, limit_force, rate_of_change
-from dalembert.formulations.reduced.explicit import LARGEST_GAP, record, write_knot
+from dalembert.formulations.reduced.explicit import LARGEST_GAP, write_knot
 from dalembert.formulations.reduced.explicit_engine import FlowEngine
 from dalembert.formulations.reduced.moments import Moment
 from dalembert.formulations.reduced.options import Reduced
@@ -96,16 +96,9 @@ class AdaptiveEngine(FlowEngine):
         """Room for a run."""
         return RunLog(new_recording(knots, *self.sizes))
 
-    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+    def record(self, numbers: np.ndarray, recording: RunLog, knot: int) -> None:
         """Write the state into a recording."""
-        knots = recording.knots if isinstance(recording, RunLog) else recording
-        record(self.flow(), self.view(numbers), knots, knot)
-
-    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        log = self.new_recording(1)
-        self.record(numbers, log, 0)
-        return log.knots.position[0], log.knots.orientation[0]
+        self.write_knot(numbers, recording.knots, knot)
 
     def read(self, recording: RunLog, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         """The first ``knots`` knots of a recording, and its events."""

@@ -8,13 +8,13 @@ import numpy as np
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.reduced import step
+from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.encounter import solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
 from dalembert.formulations.reduced.state import JOINT_STATE, Scratch
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
 from dalembert.model.records import Model, Work
-from dalembert.model.tree import POINT
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, load3, load4, load9, mat_vec, scale3, store3, store4, store9, sub3
 
@@ -69,12 +69,13 @@ def recall_pose(parts, state, smooth):
             store3(at.x, load3(past.q1))
             store3(at.v, load3(past.v1))
             store4(at.turn, load4(past.turn1))
-            place_node(tree, nodes, i)
+            at.chart = past.chart
+            place_node(model, tree, parts.knot, i)
         place_bodies(tree, nodes, work)
         for i in range(model.bodies.shape[0] - 1):
             store3(work.bodies[i].v, load3(work.velocity[i]))
             store3(work.bodies[i].w, load3(work.velocity[i, 3:]))
-    step.place_knot(tree, parts.knot, state)
+    step.place_knot(model, tree, parts.knot, state)
     place_bodies(tree, nodes, work)
     for i in range(model.bodies.shape[0] - 1):
         body, fixed = work.bodies[i], model.bodies[i]
@@ -119,7 +120,7 @@ def guess(parts, state, order):
 def pose_at_guess(parts, gamma):
     stage_rates(plain(parts, gamma))
     for i in range(parts.tree.shape[0]):
-        place_node(parts.tree, parts.own.nodes, i)
+        place_node(parts.model, parts.tree, parts.own, i)
     place_bodies(parts.tree, parts.own.nodes, parts.work)
 
 
@@ -136,8 +137,8 @@ def clear(parts):
 
 
 @inline
-def bear(parts, scene, again):
-    return 0
+def bear(parts, gamma, scene, again):
+    return bear_in_tree(plain(parts, gamma), scene.limits, again)
 
 
 @inline
@@ -147,16 +148,17 @@ def keep_stage(parts, stage, gamma):
 
 @kernel
 def combined_end(parts, state, b, dt):
-    tree, nodes = parts.tree, parts.knot.nodes
+    model, tree, nodes = parts.model, parts.tree, parts.knot.nodes
     for i in range(tree.shape[0]):
         at, past, stage = nodes[i], state.nodes[i], parts.own.nodes[i]
         store4(at.turn, load4(past.turn))
+        at.chart = past.chart
         for j in range(3):
-            at.x[j] = 0.0 if tree[i].kind == POINT else past.q[j]
+            at.x[j] = 0.0 if step.centred(tree[i], past) else past.q[j]
             at.v[j] = 0.0
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * stage.kq[k, j]
-        place_node(tree, nodes, i)
+        place_node(model, tree, parts.knot, i)
     place_bodies(tree, nodes, parts.work)
     for i in range(parts.model.bodies.shape[0] - 1):
         body = parts.work.bodies[i]
@@ -167,7 +169,7 @@ def combined_end(parts, state, b, dt):
 
 @inline
 def turns_far(parts, state, gamma):
-    return step.turns_far(plain(parts, gamma), state)
+    return step.turns_far(plain(parts, gamma), state) or not step.within_splines(parts.tree, parts.own)
 
 
 @inline

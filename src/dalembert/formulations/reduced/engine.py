@@ -6,27 +6,23 @@ import numpy as np
 from dalembert.errors import StepFailure
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
-from dalembert.formulations.maximal.engine import MaximalEngine
-from dalembert.formulations.maximal.recording import Recording, new_recording
+from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
+from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-from dalembert.model.tree import SPLINE, build_tree
-from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
+from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
+from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
 
-class ReducedEngine(MaximalEngine):
-    """A mechanism stepped in the coordinates of its spanning trees.
+class ReducedEngine(TreeEngine):
+    """A mechanism stepped in the coordinates of its spanning trees."""
 
-    Forces are read by acceleration-level solves on the graph of bodies and joints, as in ``Implicit``.
-    """
-
-    exact, needs_rows = True, False
     state_type, joint_state = ReducedState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
@@ -38,10 +34,11 @@ class ReducedEngine(MaximalEngine):
         self.nodes = tuple(tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
-            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau, options.switch_charts,
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
         )
         self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)))
         self.model = self.model._replace(splines=self.tree.splines)
+        self.tree.nodes["switch"] = options.switch_charts
         charts = chart_numbers(mechanism, self.tree, options.rotations)
         self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
         self.work = new_work(self.model)
@@ -55,15 +52,14 @@ class ReducedEngine(MaximalEngine):
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
         self.starter.start(start, state)
 
-    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        recording = new_recording(1, *self.sizes)
-        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0)
-        return recording.position[0], recording.orientation[0]
-
     # ---- running
 
+    def write_knot(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Poses, momenta, coordinates and rates of a state."""
+        record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
+
     def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Write the state into a recording."""
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
@@ -84,10 +80,14 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        if outcome == BEYOND:
-            return StepFailure(f"{where} leads beyond a spline: {beyond(self.mechanism, self.tree, self.own.nodes)}. Stop the run before, or give the spline more control frames.")
-        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
-        reason = reasons.get(outcome, "Newton did not converge")
+        passed = beyond(self.mechanism, self.tree, self.own.nodes)
+        if passed:
+            return StepFailure(f"{where} leads beyond a spline: {passed}. Stop the run before, or give the spline more control frames.")
+        if outcome == TOO_FAST:
+            return StepFailure(
+                f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {self.fastest_turn()}, too far for one of "
+                "these to tell where it comes out. Use a smaller dt.")
+        reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
@@ -105,3 +105,9 @@ class ReducedEngine(MaximalEngine):
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
         return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"
+
+    def fastest_turn(self) -> str:
+        """The joint or body of the last try that turns fastest, in words."""
+        speed = np.linalg.norm(self.own.nodes["v"], axis=1) * np.isin(self.tree.nodes["kind"], (AXIS, POINT))
+        index = int(np.argmax(speed))
+        return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r} turns at {speed[index]:.6g} rad/s"

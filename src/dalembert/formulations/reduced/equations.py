@@ -35,6 +35,7 @@ from dalembert.spatial.tuples import (
     mat_mul,
     mat_t_vec,
     mat_vec,
+    norm3,
     scale3,
     store3,
     store4,
@@ -290,8 +291,10 @@ def rounding_floor(stage):
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
-            total = abs(at.tau[j])
-            for k in range(6):
-                total += abs(at.S[j, k] * at.F[k])
+            # rotations mix the parts of a force, and loads may cancel what the motion asks for: sizes count, not parts
+            turn, move = load6(at.S[j])
+            torque, force = load6(at.F)
+            load_torque, load_force = load6(at.load)
+            total = abs(at.tau[j]) + norm3(turn) * (norm3(torque) + norm3(load_torque)) + norm3(move) * (norm3(force) + norm3(load_force))
             size = max(size, total * at.scale[j])
     return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))

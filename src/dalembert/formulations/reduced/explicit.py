@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_change
 from dalembert.formulations.reduced.forward import place_flow
+from dalembert.formulations.reduced.joint_forces import spin_in_parent
 from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
 from dalembert.formulations.reduced.step import within_splines
 from dalembert.kernels import inline, kernel
@@ -276,10 +277,18 @@ def note(flow, state, recording, knot):
 
 @kernel
 def write_knot(flow, state, recording, knot):
-    """Poses and momenta of placed nodes into the recording."""
+    """Poses and momenta of placed nodes into the recording, and coordinates and rates of their joints."""
     recording.step_before[knot] = state.clock[0]
     for i in range(flow.tree.shape[0]):
         node, at = flow.tree[i], flow.own.nodes[i]
+        if node.joint >= 0 and node.kind != POINT:
+            for j in range(node.count):
+                recording.coordinate[knot, node.joint, node.direction + j] = at.x[j]
+                recording.rate[knot, node.joint, node.direction + j] = at.v[j]
+        elif node.joint >= 0:
+            E = in_joint(node, quaternion.to_matrix(load4(at.turn)))
+            store3(recording.coordinate[knot, node.joint, node.direction :], load3(state.joints[node.joint].coordinate[node.direction :]))
+            store3(recording.rate[knot, node.joint, node.direction :], spin_in_parent(node, at, E))
         if node.body < 0:
             continue
         W = load9(at.W)

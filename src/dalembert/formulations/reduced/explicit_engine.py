@@ -8,7 +8,6 @@ import numpy as np
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.engine import Samples, Source, Start
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.explicit import (
     FLOW_STATE,
@@ -32,6 +31,7 @@ from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
+from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
@@ -42,10 +42,10 @@ KINDS = {
 }
 
 
-class FlowEngine(MaximalEngine):
+class FlowEngine(TreeEngine):
     """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
 
-    exact, exact_motion, needs_rows = True, True, False
+    exact_motion = True
     state_type, joint_state = FlowState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
@@ -95,14 +95,13 @@ class FlowEngine(MaximalEngine):
         for name in FLOW_STATE.names:
             state.nodes[name] = whole.nodes[name]
 
-    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        recording = self.new_recording(1)
-        self.record(numbers, recording, 0)
-        return recording.position[0], recording.orientation[0]
-
-    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+    def write_knot(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Poses, momenta, coordinates and rates of a state."""
         record(self.flow(), self.view(numbers), recording, knot)
+
+    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+        """Write the state into a recording."""
+        self.write_knot(numbers, recording, knot)
 
     # ---- failures
 

@@ -11,6 +11,7 @@ the rooms that every formulation uses.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.spatial.transform import Rotation
 
 from dalembert.contact.at_pose import Encounters
+from dalembert.contact.bearing import bear
 from dalembert.contact.projections import ContactProblem, ContactSolution, single_program, staggered_projections
 from dalembert.errors import ModelError, StepFailure
 from dalembert.forces.bodies import add_load_derivatives, push_on_bodies
@@ -33,6 +35,8 @@ from dalembert.model.frames import frame_rotation
 from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import COMPLIANT, CONSTRAINT, USER_LOAD
+
+Operator = Callable[[np.ndarray], np.ndarray]
 
 #: rows whose part of the inverse inertia is smaller than this against the largest one count as redundant
 REDUNDANT = 1e-10
@@ -160,18 +164,21 @@ class Stepper:
             free = lu_solve(factor, columns)
             return free - lu_solve(factor, G.T @ (back @ (G @ free))) if len(G) else free
 
+        def carry(velocity: np.ndarray, push: np.ndarray) -> None:
+            """Write what the joints' rows carry: G^T lambda is what the equation of motion lacks (a positive force opens the row)."""
+            impulse = back @ (G @ lu_solve(factor, A @ velocity - b - push))
+            self.work.joints["mu"] = 0.0
+            for (joint, row), size in zip(owners, impulse):
+                if joint >= 0:
+                    self.work.joints["mu"][joint, row] = size
+
         twist = inverse(b) + lu_solve(factor, G.T @ (back @ wanted))
-        solution = self.touch(twist, inverse)
+        solution = self.touch(twist, inverse, carry)
         if solution is not None:
             twist = solution.velocity
         self.solutions.append(solution)
-        # G^T lambda is what the equation of motion lacks (sign as of rows: a positive force opens the row)
-        pushes = 0.0 if solution is None else self._pushes(solution)
-        impulse = back @ (G @ lu_solve(factor, A @ twist - b - pushes))
-        self.row_force[:] = 0.0
-        for (joint, row), size in zip(owners, impulse):
-            if joint >= 0:
-                self.row_force[joint, row] = size / h
+        carry(twist, np.zeros_like(b) if solution is None else self._pushes(solution))
+        self.row_force[:] = self.work.joints["mu"] / h
         self.move(twist.reshape(-1, 6))
 
     def move(self, twist: np.ndarray) -> None:
@@ -214,7 +221,7 @@ class Stepper:
             row[self.model.ends[e]] += self.work.ends["G"][e]
         return row
 
-    def touch(self, free: np.ndarray, inverse) -> ContactSolution | None:
+    def touch(self, free: np.ndarray, inverse: Operator, carry: Callable[[np.ndarray, np.ndarray], None]) -> ContactSolution | None:
         """The quadratic programs of contact and friction: N phi >= -gap/h, so that what is apart may close within the step."""
         if self.encounters is None:
             return None
@@ -226,11 +233,21 @@ class Stepper:
             raise ModelError(f"PaperMaximal: {who} has restitution, which the paper's contact does not have; set it to zero")
         if not len(found.gap) + len(found.dry):
             return None
+        limits, which = self.encounters.limits, found.dry_record
+        rows = found.dry.reshape(-1, len(free)) @ P
+        limits["cap"] = 0.0
+
+        def bearing(velocity: np.ndarray, push: np.ndarray, along: np.ndarray, asked: int) -> tuple[np.ndarray, int]:
+            carry(velocity, push)
+            limits["eta"][which], limits["beta"][which] = rows @ velocity, along
+            wrong = bear(self.model, self.work, limits, asked)
+            return np.where(limits["bears"][which] != 0, limits["cap"][which], 0.0), int(wrong)
+
         friction = 0.0 * found.friction if self.options.contact == "frictionless" else found.friction
         self.problem = ContactProblem(
             free=free, inverse=inverse, normal=found.normal.reshape(-1, len(free)) @ P, bound=-found.gap / h,
             tangent=found.tangent.reshape(-1, 2, len(free)) @ P, friction=friction,
-            dry=found.dry.reshape(-1, len(free)) @ P, dry_bound=h * found.dry_bound,
+            dry=rows, dry_bound=h * found.dry_bound, bearing=bearing if np.any(limits["bears"]) else None,
         )
         return single_program(self.problem, self.options.edges) if self.options.contact == "qp" else staggered_projections(self.problem)
 
