@@ -100,7 +100,11 @@ class Readings:
 
 
 class Engine(Protocol):
-    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place."""
+    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place.
+
+    It may say more: ``ended``, what ended the motion where ``advance`` stopped, if that was no failure, and None otherwise;
+    ``exact_motion``, true where rates and accelerations of targets shall be asked for themselves, not differenced from knot to knot.
+    """
 
     @property
     def nodes(self) -> tuple[float, ...]:
@@ -115,11 +119,6 @@ class Engine(Protocol):
     @property
     def input_node(self) -> float:
         """Fraction of a step at which forces that are functions of time are taken."""
-        ...
-
-    @property
-    def exact_motion(self) -> bool:
-        """Whether rates and accelerations of targets are asked for themselves, not differenced from knot to knot."""
         ...
 
     def start(self, start: Start) -> np.ndarray:
@@ -155,11 +154,6 @@ class Engine(Protocol):
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt`` (s) from knot ``first`` of the recording. Returns how many succeeded."""
-        ...
-
-    @property
-    def ended(self) -> Any:
-        """What ended the motion where ``advance`` stopped, if that was no failure; None otherwise."""
         ...
 
     def failure(self, time: float, dt: float) -> StepFailure:

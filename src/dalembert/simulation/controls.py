@@ -39,7 +39,8 @@ class InputTables:
         ``inputs``: by name, until a controller says otherwise.
         """
         self.mechanism, self.times, self.end = mechanism, times, steps
-        self.nodes, self.one_start, self.input_node, self.exact_motion = engine.nodes, engine.one_start, engine.input_node, engine.exact_motion
+        self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
+        self.exact_motion = getattr(engine, "exact_motion", False)
         controlled = controlled or bool(inputs)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]

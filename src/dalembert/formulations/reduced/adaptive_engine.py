@@ -96,9 +96,9 @@ class AdaptiveEngine(FlowEngine):
         """Room for a run."""
         return RunLog(new_recording(knots, *self.sizes))
 
-    def record(self, numbers: np.ndarray, recording: RunLog, knot: int) -> None:
+    def record(self, numbers: np.ndarray, recording: RunLog | Recording, knot: int) -> None:
         """Write the state into a recording."""
-        self.write_knot(numbers, recording.knots, knot)
+        self.write_knot(numbers, recording.knots if isinstance(recording, RunLog) else recording, knot)
 
     def read(self, recording: RunLog, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         """The first ``knots`` knots of a recording, and its events."""
