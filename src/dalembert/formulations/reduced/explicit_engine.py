@@ -92,7 +92,7 @@ class FlowEngine(TreeEngine):
     def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
         whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, state.clock)
         self.starter.start(start, whole)
-        for name in FLOW_STATE.names:
+        for name in ("q", "v", "turn"):
             state.nodes[name] = whole.nodes[name]
 
     def write_knot(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
