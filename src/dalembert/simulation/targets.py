@@ -90,8 +90,9 @@ class Motion:
             return function(time)
         if order < self.lowest:
             return self._integrated(time)[order]
-        below = next(k for k in range(order - 1, -1, -1) if self.given[k] is not None)
-        return difference(self.given[below], time, order - below)
+        below, known = next((k, self.given[k]) for k in range(order - 1, -1, -1) if self.given[k] is not None)
+        assert known is not None
+        return difference(known, time, order - below)
 
     def _integrated(self, time: float) -> np.ndarray:
         """Position and rate (2, freedom)."""
