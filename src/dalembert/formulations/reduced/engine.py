@@ -27,6 +27,7 @@ class ReducedEngine(MaximalEngine):
     """
 
     exact, needs_rows = True, False
+    target_error = 1e-13
     state_type, joint_state = ReducedState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
