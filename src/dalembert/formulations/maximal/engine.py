@@ -37,6 +37,8 @@ class MaximalEngine:
     nodes: tuple[float, ...] = ()
     one_start: bool = False
     input_node: float = 0.0
+    exact_motion: bool = False
+    ended: Any = None
     #: whether every joint must be equations between the poses of its bodies
     needs_rows: ClassVar[bool] = True
     options: Any

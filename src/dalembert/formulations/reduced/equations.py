@@ -193,7 +193,7 @@ def own_force(node, at):
 @kernel
 def load_derivatives(stage):
     """K and C (6, 6) of the loads on all bodies by their pose and twist, in the frames of their nodes."""
-    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
+    tree, own = stage.tree, stage.own
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         at.K[:] = 0.0
@@ -208,6 +208,13 @@ def load_derivatives(stage):
         at.K[4, 2] -= force[0]
         at.K[5, 0] -= force[1]
         at.K[5, 1] += force[0]
+    add_load_blocks(stage)
+
+
+@kernel
+def add_load_blocks(stage):
+    """Add the derivatives of loads that depend on pose or velocity to K and C of the nodes; the turning of their forces is not among them."""
+    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
     for index in range(model.loads.shape[0]):
         load = model.loads[index]
         for k in range(load.ends if load.kind == USER_LOAD else 1):

@@ -14,6 +14,7 @@ from dalembert.formulations.reduced.equations import (
     rounding_floor,
     size_of,
 )
+from dalembert.formulations.reduced.knots import write_joints
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
 from dalembert.formulations.reduced.ties import CLOSED, KEPT
@@ -48,16 +49,13 @@ HALF_ROUND = 2.5
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout;
-    ``switch``: whether free rotations change their chart.
-    """
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
 
     compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
     tableau: Tableau
-    switch: bool
 
 
 @kernel
@@ -279,7 +277,7 @@ def accept(stage, state, after):
 
 @inline
 def finish(stage, state, targets, history, dt, after):
-    """A solved step: coordinates and targets of the joints at the next knot, and its clock."""
+    """A solved step: coordinates and targets of the joints at the next knot, its clock, and charts that are better from there."""
     model, tree, nodes = stage.model, stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
@@ -301,6 +299,7 @@ def finish(stage, state, targets, history, dt, after):
             if model.joints[i].follows[k]:
                 after.joints[i].target[k] = targets[i, k]
     after.clock[0], after.clock[1] = dt, history + 1.0
+    switch_charts(tree, after)
 
 
 @kernel
@@ -360,8 +359,6 @@ def step(model, tree, state, inputs, index, dt, options, work, own, ties, after)
         stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
-        if options.switch:
-            switch_charts(tree, after)
     return outcome, iterations, size
 
 
@@ -379,9 +376,10 @@ def place_knot(model, tree, own, state):
 
 @kernel
 def record(model, tree, own, state, recording, knot):
-    """Write the state into the recording: poses and momenta."""
+    """Write the state into the recording: poses and momenta, coordinates and rates of joints in the tree."""
     recording.step_before[knot] = state.clock[0]
     place_knot(model, tree, own, state)
+    write_joints(tree, own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         if node.body < 0:
