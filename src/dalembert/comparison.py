@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,15 +14,20 @@ from dalembert.errors import AssemblyError, DalembertError, StepFailure
 from dalembert.formulations.engine import Formulation
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.reduced import Reduced
+from dalembert.formulations.reduced.options import METHODS as REDUCED_METHODS
 from dalembert.formulations.variational import Variational
 from dalembert.simulation.simulation import Simulation
 
-#: methods of the implicit formulation
-METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+#: methods of each formulation
+METHODS: dict[str, tuple[str, ...]] = {"variational": (), "implicit": (*MULTISTEP, *TABLEAUS, "semi_implicit"), "reduced": REDUCED_METHODS}
+#: methods of the reduced formulation whose steps are those asked for: adaptive ones have no order, and baselines drift
+COMPARED = (*MULTISTEP, *TABLEAUS, "linearly_implicit", "semi_implicit", "rk4")
 #: every formulation and method by name, from a step (s)
 CANDIDATES: dict[str, Callable[[float], Formulation]] = {
     "variational": lambda dt: Variational(dt=dt),
-    **{f"implicit {method}": (lambda dt, method=method: Implicit(dt=dt, method=method)) for method in METHODS},
+    **{f"implicit {method}": (lambda dt, method=method: Implicit(dt=dt, method=method)) for method in METHODS["implicit"]},
+    **{f"reduced {method}": (lambda dt, method=method: Reduced(dt=dt, method=method)) for method in COMPARED},
 }
 
 
@@ -82,8 +87,9 @@ class Comparison:
         figure = new_figure(path)
         axis = figure.subplots()
         differences = self.differences()
-        for (name, errors), colour, marker in zip(differences.items(), COLOURS, "os^Dvp"):
-            axis.loglog(self.steps[: len(errors)], np.maximum(errors, 1e-16), marker=marker, markersize=5, color=colour, label=name)
+        for (name, errors), colour, marker in zip(differences.items(), cycle(COLOURS), cycle("os^Dvp")):
+            line = ":" if name.startswith("reduced") else "-"
+            axis.loglog(self.steps[: len(errors)], np.maximum(errors, 1e-16), marker=marker, markersize=5, color=colour, linestyle=line, label=name)
         least = min((e for errors in differences.values() for e in errors if e > 0.0), default=1e-16)
         for slope in (1, 2):
             axis.loglog(self.steps, [0.5 * least * (dt / self.steps[-1]) ** slope for dt in self.steps], color=FAINT, linestyle="--", zorder=0)

@@ -18,13 +18,8 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-<<<<<<< HEAD
 from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
-from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
-=======
-from dalembert.model.tree import SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
->>>>>>> joints
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -121,21 +116,14 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-<<<<<<< HEAD
-        if outcome == BEYOND:
-            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
+        beyond = self.beyond()
+        if beyond:
+            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
         if outcome == TOO_FAST:
             return StepFailure(
                 f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {self.fastest_turn()}, too far for one of "
                 "these to tell where it comes out. Use a smaller dt.")
         reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
-=======
-        beyond = self.beyond()
-        if beyond:
-            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
-        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
-        reason = reasons.get(outcome, "Newton did not converge")
->>>>>>> joints
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."

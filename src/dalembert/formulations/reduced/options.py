@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EXPLICIT = ("rk4", "semi_implicit", "linearly_implicit", "kkt_velocity", "kkt_acceleration")
 #: those of ``scipy.integrate.solve_ivp``
 ADAPTIVE = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+#: all methods
+METHODS = (*MULTISTEP, *TABLEAUS, *EXPLICIT, *ADAPTIVE)
 
 
 #: rotation vectors from the last knot
@@ -71,9 +73,8 @@ class Reduced:
     def __post_init__(self) -> None:
         check_steps(self)
         check_contacts(self)
-        methods = (*MULTISTEP, *TABLEAUS, *EXPLICIT, *ADAPTIVE)
-        if self.method not in methods:
-            raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if self.method not in METHODS:
+            raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
         if not 0.0 <= self.stabilization <= 1.0:
             raise ModelError(f"Reduced: stabilization must be between 0 and 1, got {self.stabilization}")
         for name in ("rtol", "atol"):
