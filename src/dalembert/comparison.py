@@ -74,10 +74,10 @@ class Comparison:
         """A table of the differences, with the order that they show, and of the runs with the smallest step."""
         name, _ = self.reference()
         yield f"largest difference of a position, in m, from {name} extrapolated to dt = 0"
-        yield " " * 24 + "".join(f"{f'dt {dt:.3g}':>11}" for dt in self.steps) + f"{'order':>8}{'violation':>11}{'energy':>12}{'time':>9}"
+        yield " " * 26 + "".join(f"{f'dt {dt:.3g}':>11}" for dt in self.steps) + f"{'order':>8}{'violation':>11}{'energy':>12}{'time':>9}"
         for column, errors in zip(self.columns, self.differences().values()):
             cells = "".join("     failed" if np.isnan(e) else f"{e:11.2e}" for e in errors) + " " * 11 * (len(self.steps) - len(errors))
-            yield f"{column.name:24}{cells}{order(errors):>8}{column.violation:11.1e}{column.energy:+10.1e} J{column.seconds:7.2f} s"
+            yield f"{column.name:26}{cells}{order(errors):>8}{column.violation:11.1e}{column.energy:+10.1e} J{column.seconds:7.2f} s"
         yield "violation (m or rad), change of the energy and time to run are those of the smallest step"
 
     def plot(self, title: str, path: str | Path | None = None) -> Any:
