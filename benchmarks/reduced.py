@@ -110,7 +110,7 @@ def cable_through_a_chain(n: int = 30, stiffness: float = 1e6) -> da.Mechanism:
     """A chain of ``n`` links of 1 kg and 1 m that falls, with a cable (N/m) along it, off its axis, that only pulls."""
     mechanism = zoo.pendulum(n)
     points: list[tuple[Any, Any]] = [(mechanism.world, (0.0, 0.0, 0.1))]
-    points += [(body, body.position + (0.0, 0.0, 0.1)) for body in mechanism.bodies]
+    points += [(body, np.add(body.position, (0.0, 0.0, 0.1))) for body in mechanism.bodies]
     mechanism.cable("cable", points, stiffness=stiffness)
     return mechanism
 
