@@ -25,6 +25,7 @@ from dalembert.solvers.redundant import COMPLIANCE
 class ReducedEngine(TreeEngine):
     """A mechanism stepped in the coordinates of its spanning trees."""
 
+    target_error = 1e-13
     state_type, joint_state = ReducedState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:

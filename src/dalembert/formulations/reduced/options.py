@@ -23,6 +23,8 @@ EXPLICIT = ("rk4", "semi_implicit", "linearly_implicit", "kkt_velocity", "kkt_ac
 PROGRAMS = ("staggered", "single")
 #: those of ``scipy.integrate.solve_ivp``
 ADAPTIVE = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+#: all methods
+METHODS = (*MULTISTEP, *TABLEAUS, *EXPLICIT, *ADAPTIVE)
 
 
 #: rotation vectors from the last knot
@@ -76,9 +78,8 @@ class Reduced:
     def __post_init__(self) -> None:
         check_steps(self)
         check_contacts(self)
-        methods = (*MULTISTEP, *TABLEAUS, *EXPLICIT, *ADAPTIVE)
-        if self.method not in methods:
-            raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(methods)}")
+        if self.method not in METHODS:
+            raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
         ways = PROGRAMS if self.method == "linearly_implicit" else ("interior_point",) if self.method in (*MULTISTEP, *TABLEAUS) else ()
         if self.contact is not None and self.contact not in ways:
             known = f"choose {' or '.join(map(repr, ways))}" if ways else "it takes no contact"
