@@ -19,7 +19,7 @@ from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import SPLINE, build_tree
-from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -48,6 +48,8 @@ class ReducedEngine(MaximalEngine):
         self.tree.nodes["switch"] = options.switch_charts
         charts = chart_numbers(mechanism, self.tree, options.rotations)
         self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
+        #: which joints a failed step leads beyond their splines
+        self.left = ""
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
 
@@ -104,6 +106,7 @@ class ReducedEngine(MaximalEngine):
         self.outcome = (int(outcome), float(size))
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
+            self.left = self.beyond() if outcome == BEYOND else ""
         return int(done)
 
     # ---- failures
@@ -115,9 +118,8 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        beyond = self.beyond()
-        if beyond:
-            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
+        if outcome == BEYOND:
+            return StepFailure(f"{where} leads beyond a spline: {self.left}. Stop the run before, or give the spline more control frames.")
         reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
