@@ -25,6 +25,8 @@ from dalembert.spatial.splines import adjoint
 
 #: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point, along a curve or a surface
 RIGID, LINE, AXIS, POINT, SPLINE = range(5)
+#: how a direction is driven: by a target, or held where it is
+TARGET, HELD = 1, 2
 
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and

@@ -18,7 +18,7 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-from dalembert.model.tree import SPLINE, build_tree
+from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
 from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
@@ -120,8 +120,11 @@ class ReducedEngine(MaximalEngine):
             return StepFailure(f"{where} has no solution: {unmet}")
         if outcome == BEYOND:
             return StepFailure(f"{where} leads beyond a spline: {self.left}. Stop the run before, or give the spline more control frames.")
-        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
-        reason = reasons.get(outcome, "Newton did not converge")
+        if outcome == TOO_FAST:
+            return StepFailure(
+                f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {self.fastest_turn()}, too far for one of "
+                "these to tell where it comes out. Use a smaller dt.")
+        reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
@@ -139,6 +142,12 @@ class ReducedEngine(MaximalEngine):
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
         return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"
+
+    def fastest_turn(self) -> str:
+        """The joint or body of the last try that turns fastest, in words."""
+        speed = np.linalg.norm(self.own.nodes["v"], axis=1) * np.isin(self.tree.nodes["kind"], (AXIS, POINT))
+        index = int(np.argmax(speed))
+        return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r} turns at {speed[index]:.6g} rad/s"
 
     def beyond(self) -> str:
         """Joints whose coordinates of the last try lie beyond their splines."""

@@ -35,6 +35,7 @@ from dalembert.spatial.tuples import (
     mat_mul,
     mat_t_vec,
     mat_vec,
+    norm3,
     scale3,
     store3,
     store4,
@@ -192,7 +193,7 @@ def own_force(node, at):
 @kernel
 def load_derivatives(stage):
     """K and C (6, 6) of the loads on all bodies by their pose and twist, in the frames of their nodes."""
-    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
+    tree, own = stage.tree, stage.own
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         at.K[:] = 0.0
@@ -207,6 +208,13 @@ def load_derivatives(stage):
         at.K[4, 2] -= force[0]
         at.K[5, 0] -= force[1]
         at.K[5, 1] += force[0]
+    add_load_blocks(stage)
+
+
+@kernel
+def add_load_blocks(stage):
+    """Add the derivatives of loads that depend on pose or velocity to K and C of the nodes; the turning of their forces is not among them."""
+    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
     for index in range(model.loads.shape[0]):
         load = model.loads[index]
         for k in range(load.ends if load.kind == USER_LOAD else 1):
@@ -283,8 +291,10 @@ def rounding_floor(stage):
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
-            total = abs(at.tau[j])
-            for k in range(6):
-                total += abs(at.S[j, k] * at.F[k])
+            # rotations mix the parts of a force, and loads may cancel what the motion asks for: sizes count, not parts
+            turn, move = load6(at.S[j])
+            torque, force = load6(at.F)
+            load_torque, load_force = load6(at.load)
+            total = abs(at.tau[j]) + norm3(turn) * (norm3(torque) + norm3(load_torque)) + norm3(move) * (norm3(force) + norm3(load_force))
             size = max(size, total * at.scale[j])
     return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))

@@ -17,6 +17,7 @@ from dalembert.formulations.reduced.equations import (
 from dalembert.formulations.reduced.knots import write_joints
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
+from dalembert.formulations.reduced.ties import CLOSED, KEPT
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
@@ -43,6 +44,8 @@ from dalembert.spatial.twists import load6
 
 #: how far (rad) a turning joint of a mechanism with loops may go in a step
 FAR = 1.0
+#: how far (rad) a free rotation may go in a step
+HALF_ROUND = 2.5
 
 
 class StepOptions(NamedTuple):
@@ -143,7 +146,8 @@ def try_stage(stage, state, targets, extrapolate, options):
     if ties.rows.shape[0] == 0:
         guess(stage, state, extrapolate)
         follow_targets(stage, targets)
-        return newton(stage, options.tolerance, options.max_iterations)
+        outcome, iterations, size = newton(stage, options.tolerance, options.max_iterations)
+        return (TOO_FAST if outcome == SOLVED and turns_far(stage, state) else outcome), iterations, size
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for attempt in range(len(COMPLIANCES) + NUDGES):
         ties.compliance[0] = options.compliance * (COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0])
@@ -167,16 +171,22 @@ def try_stage(stage, state, targets, extrapolate, options):
 
 @kernel
 def turns_far(stage, state):
-    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly."""
+    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly, or that
+    a rotation vector from knot to knot no longer tells how often it went round.
+    """
+    closed = False
+    for i in range(stage.ties.rows.shape[0]):
+        closed = closed or stage.ties.rows[i].kind == CLOSED or stage.ties.rows[i].kind == KEPT
     for i in range(stage.tree.shape[0]):
-        node, at = stage.tree[i], stage.own.nodes[i]
+        node, at, past = stage.tree[i], stage.own.nodes[i], state.nodes[i]
         if node.driven:
             continue
-        if node.kind == AXIS and abs(at.x[0] - state.nodes[i].q[0]) > FAR:
+        if closed and node.kind == AXIS and abs(at.x[0] - past.q[0]) > FAR:
             return True
         if node.kind == POINT:
-            past = (0.0, 0.0, 0.0) if centred(node, state.nodes[i]) else load3(state.nodes[i].q)
-            if norm3(sub3(load3(at.x), past)) > FAR:
+            vector = centred(node, past)
+            turned = norm3(sub3(load3(at.x), (0.0, 0.0, 0.0) if vector else load3(past.q)))
+            if (closed and turned > FAR) or (vector and turned > HALF_ROUND):
                 return True
     return False
 

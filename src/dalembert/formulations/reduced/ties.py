@@ -102,3 +102,8 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
         np.array(rows, ROW) if rows else np.zeros(0, ROW), np.array(ends, END) if ends else np.zeros(0, END), tree.loops,
         np.zeros((size, size)), np.zeros(size, np.int64), np.zeros(size), np.zeros(1), np.zeros(1),
     )
+
+
+def no_ties() -> Ties:
+    """Of a tree alone."""
+    return Ties(np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1))
