@@ -258,6 +258,21 @@ def test_leaving_a_spline_fails_and_names_the_joint():
         simulation.set_joint("joint", 4.5)
 
 
+@pytest.mark.parametrize("method", ["rk4", "linearly_implicit", "DOP853"])
+def test_other_methods_tend_to_the_same_motion(method):
+    """Explicit, linearly implicit and adaptive: coordinates, rates, energies and forces are read off the tree there too."""
+    mechanism = two_bodies(da.CompositeJoint(curve(stiffness=5.0, rest=1.2), da.Spherical(damping=0.1), position=(0.1, 0, 0)))
+    value, rate = (1.2, 0.1, 0.2, 0.3), (0.4, 1.0, 0.0, -1.0)
+    exact = run(mechanism, value, rate, duration=0.1, dt=0.0005)
+    found = run(mechanism, value, rate, duration=0.1, dt=0.0005, method=method)
+    same(found, exact, atol=3e-3 if method == "linearly_implicit" else 1e-5)
+    simulation = da.Simulation(two_bodies(line()), da.Reduced(dt=0.005, method=method))
+    simulation.set_joint("joint", 3.5, rate=5.0)
+    with pytest.raises(da.StepFailure, match="joint 'joint' would be at"):
+        simulation.run(2.0)
+    assert simulation.coordinates("joint")[0] <= 4.0
+
+
 @pytest.mark.parametrize("make, words", [
     (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0, 0] for z in range(3)]), "needs at least 4 control frames, got 3"),
     (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0, 0] for z in range(2)], closed=True), "needs at least 3 control frames, got 2"),

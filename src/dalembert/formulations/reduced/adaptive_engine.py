@@ -129,8 +129,13 @@ class AdaptiveEngine(FlowEngine):
             recording.path = Path(self, numbers, source, first, dt, recording, alone=count == 1)
         path = recording.path
         for done in range(count):
+            before = numbers.copy()
             if not path.to_knot(numbers, first + done + 1):
                 recording.path = None
+                return done
+            good, self.left = self.within(recording.knots, first + done, 1)
+            if good == 0:
+                recording.path, numbers[:] = None, before
                 return done
             if path.alone:
                 path = recording.path = Path(self, numbers, source, first + done + 1, dt, recording, count == 1, path.stride) if done + 1 < count else None

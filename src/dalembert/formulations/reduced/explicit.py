@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_change
 from dalembert.formulations.reduced.forward import place_flow
+from dalembert.formulations.reduced.knots import write_joints
 from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
@@ -271,8 +272,9 @@ def note(flow, state, recording, knot):
 
 @kernel
 def write_knot(flow, state, recording, knot):
-    """Poses and momenta of placed nodes into the recording."""
+    """Poses and momenta of placed nodes, coordinates and rates of joints, into the recording."""
     recording.step_before[knot] = state.clock[0]
+    write_joints(flow.tree, flow.own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(flow.tree.shape[0]):
         node, at = flow.tree[i], flow.own.nodes[i]
         if node.body < 0:

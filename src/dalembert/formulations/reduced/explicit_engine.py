@@ -8,7 +8,6 @@ import numpy as np
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.engine import Samples, Source, Start
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.explicit import (
     FLOW_STATE,
@@ -29,6 +28,7 @@ from dalembert.formulations.reduced.explicit import (
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
 from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.reading import TreeReading
 from dalembert.formulations.reduced.start import Starter
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
@@ -42,7 +42,7 @@ KINDS = {
 }
 
 
-class FlowEngine(MaximalEngine):
+class FlowEngine(TreeReading):
     """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
 
     exact, exact_motion, needs_rows = True, True, False
@@ -110,11 +110,28 @@ class FlowEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        left = self.left_spline(where)
+        if left is not None:
+            return left
         if np.isfinite(gap) and gap > LARGEST_GAP:
             return StepFailure(f"{where} leaves {self.open_row()} open by {gap:.3g} m or rad. Use a smaller dt, or an implicit method such as 'bdf2'.")
         return StepFailure(
             f"{where} leads to velocities that are not finite with method={self.options.method!r}. Use a smaller dt, or an implicit method such as 'bdf2'."
         )
+
+    def within(self, recording: Recording, first: int, count: int) -> tuple[int, str]:
+        """How many of ``count`` recorded steps stay on the splines, and what the next one leads beyond, in words."""
+        nodes = self.tree.nodes
+        splines = np.flatnonzero((nodes["kind"] == SPLINE) & (nodes["closed"] == 0))
+        for knot in range(first + 1, first + count + 1) if len(splines) else ():
+            x = np.zeros((len(nodes), 3))
+            for i in splines:
+                k, n = int(nodes["direction"][i]), int(nodes["count"][i])
+                x[i, :n] = recording.coordinate[knot, nodes["joint"][i], k : k + n]
+            left = self.beyond(x)
+            if left:
+                return knot - first - 1, left
+        return count, ""
 
     def open_row(self) -> str:
         """Name of the row that is open furthest."""
@@ -140,6 +157,7 @@ class ExplicitEngine(FlowEngine):
         self.whole, before = dt, numbers.copy()
         samples = source.samples(first, count, self.fractions)
         done, gap = self._run(numbers, samples, recording, first, count, dt)
+        done, self.left = self.within(recording, first, int(done))
         self.outcome = (0, float(gap))
         if done < count:
             # the kernel stops in the middle of a step: do again what came before it
