@@ -204,8 +204,8 @@ def test_pieces_of_a_curve_meet_smoothly():
         np.testing.assert_allclose(below, above, atol=1e-7)
 
 
-@pytest.mark.parametrize("make, value", [(curve, 1.2), (surface, (0.9, 0.5))], ids=["curve", "surface"])
-@pytest.mark.parametrize("method, order", [("bdf1", 0.9), ("bdf2", 1.85), ("sdirk2", 1.85)])
+@pytest.mark.parametrize(("make", "value"), [(curve, 1.2), (surface, (0.9, 0.5))], ids=["curve", "surface"])
+@pytest.mark.parametrize(("method", "order"), [("bdf1", 0.9), ("bdf2", 1.85), ("sdirk2", 1.85)])
 def test_orders_on_splines(make, value, method, order):
     mechanism = two_bodies(make(stiffness=5.0, rest=value))
     rate = np.full(np.size(value), 0.4)
@@ -231,7 +231,8 @@ def test_energy_of_a_shoulder_without_dampers():
     shoulder = da.zoo.spline_shoulder()
     trajectory = da.Simulation(shoulder, da.Reduced(dt=0.002)).run(1.0)
     assert np.all(np.diff(trajectory.energy().total) < 1e-6)
-    assert 0.0 < trajectory.joint("girdle").coordinates.min() and trajectory.joint("girdle").coordinates.max() < 5.0
+    assert trajectory.joint("girdle").coordinates.min() > 0.0
+    assert trajectory.joint("girdle").coordinates.max() < 5.0
     values = [drift(dt) for dt in (0.002, 0.001, 0.0005)]
     assert np.log2(abs(values[0] - values[1]) / abs(values[1] - values[2])) > 1.8
 
@@ -251,10 +252,10 @@ def test_weight_rests_on_a_curve():
 def test_leaving_a_spline_fails_and_names_the_joint():
     simulation = da.Simulation(two_bodies(line()), da.Reduced(dt=0.005))
     simulation.set_joint("joint", 3.5, rate=5.0)
-    with pytest.raises(da.StepFailure, match="joint 'joint' would be at .* and its spline goes from 0 to"):
+    with pytest.raises(da.StepFailure, match=r"joint 'joint' would be at .* and its spline goes from 0 to"):
         simulation.run(2.0)
     assert 3.5 < simulation.coordinates("joint")[0] <= 4.0
-    with pytest.raises(da.ModelError, match="'joint' starts at .* beyond its spline"):
+    with pytest.raises(da.ModelError, match=r"'joint' starts at .* beyond its spline"):
         simulation.set_joint("joint", 4.5)
 
 
@@ -273,7 +274,7 @@ def test_other_methods_tend_to_the_same_motion(method):
     assert simulation.coordinates("joint")[0] <= 4.0
 
 
-@pytest.mark.parametrize("make, words", [
+@pytest.mark.parametrize(("make", "words"), [
     (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0, 0] for z in range(3)]), "needs at least 4 control frames, got 3"),
     (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0, 0] for z in range(2)], closed=True), "needs at least 3 control frames, got 2"),
     (lambda: da.SplineCurve([[0, 0, 0, 1, 0, 0, 0]] * 5), "coincide"),
@@ -293,7 +294,7 @@ def test_bad_splines_are_named(make, words):
 @pytest.mark.parametrize("formulation", [da.Variational(dt=0.01), da.Implicit(dt=0.01), da.Implicit(dt=0.01, method="semi_implicit")])
 def test_maximal_coordinates_refuse_aloud(formulation):
     for joint, kind in ((curve(), "SplineCurve"), (surface(), "SplineSurface"), (SEQUENCES["universal"][1], "CompositeJoint")):
-        with pytest.raises(da.ModelError, match=f"cannot take joint 'joint': a {kind} .* Use Reduced"):
+        with pytest.raises(da.ModelError, match=rf"cannot take joint 'joint': a {kind} .* Use Reduced"):
             da.Simulation(two_bodies(joint), formulation)
 
 

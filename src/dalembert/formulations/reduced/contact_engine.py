@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError
 from dalembert.contact.records import Tape
+from dalembert.errors import ModelError
 from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.engine import Inputs, Readings, Start
 from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine
