@@ -23,6 +23,7 @@ from dalembert.zoo.quadruped import Gait, leg_controller, quadruped
 from dalembert.zoo.redmax import redmax_scene
 from dalembert.zoo.satellite import SatelliteDesign, deployment, satellite_drives, solar_panel_satellite
 from dalembert.zoo.slider_crank import slider_crank
+from dalembert.zoo.spline_shoulder import spline_shoulder
 from dalembert.zoo.strand_pendulum import strand_pendulum
 from dalembert.zoo.three_link_loop import three_link_loop
 from dalembert.zoo.tops import heavy_top, spinning_top
@@ -34,5 +35,5 @@ __all__ = [
     "double_pendulum", "fast_pendulum", "figure_motion", "four_bar_chain", "free_body", "heavy_top", "hoberman_exact", "hoberman_inertia",
     "hoberman_opening", "hoberman_sphere", "hopper", "hopper_turn", "leg_controller", "mass_spring", "n_four_bar", "pendulum", "quadruped",
     "redmax_scene", "rubbing_door", "satellite_drives", "simple_pendulum", "slider_crank", "snake", "solar_panel_satellite", "sphere_chain",
-    "spinning_top", "strand_pendulum", "t_handle", "three_link_loop", "walker_drives", "walker_legs", "walker_motion",
+    "spinning_top", "spline_shoulder", "strand_pendulum", "t_handle", "three_link_loop", "walker_drives", "walker_legs", "walker_motion",
 ]

@@ -125,13 +125,8 @@ class AdaptiveEngine(FlowEngine):
             recording.path = Path(self, numbers, source, first, dt, recording, alone=count == 1)
         path: Path = recording.path
         for done in range(count):
-            before = numbers.copy()
             if not path.to_knot(numbers, first + done + 1):
                 recording.path = None
-                return done
-            good, self.left = self.within(recording.knots, first + done, 1)
-            if good == 0:
-                recording.path, numbers[:] = None, before
                 return done
             if path.alone:
                 recording.path = None

@@ -76,7 +76,6 @@ class ReducedEngine(TreeEngine):
         check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
-            self.left = self.beyond(self.own.nodes["x"]) if outcome == BEYOND else ""
         return int(done)
 
     # ---- failures

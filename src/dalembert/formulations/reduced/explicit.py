@@ -279,7 +279,6 @@ def note(flow, state, recording, knot):
 def write_knot(flow, state, recording, knot):
     """Poses and momenta of placed nodes into the recording, and coordinates and rates of their joints."""
     recording.step_before[knot] = state.clock[0]
-    write_joints(flow.tree, flow.own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(flow.tree.shape[0]):
         node, at = flow.tree[i], flow.own.nodes[i]
         if node.joint >= 0 and node.kind != POINT:

@@ -120,20 +120,6 @@ class FlowEngine(TreeEngine):
             f"{where} leads to velocities that are not finite with method={self.options.method!r}. Use a smaller dt, or an implicit method such as 'bdf2'."
         )
 
-    def within(self, recording: Recording, first: int, count: int) -> tuple[int, str]:
-        """How many of ``count`` recorded steps stay on the splines, and what the next one leads beyond, in words."""
-        nodes = self.tree.nodes
-        splines = np.flatnonzero((nodes["kind"] == SPLINE) & (nodes["closed"] == 0))
-        for knot in range(first + 1, first + count + 1) if len(splines) else ():
-            x = np.zeros((len(nodes), 3))
-            for i in splines:
-                k, n = int(nodes["direction"][i]), int(nodes["count"][i])
-                x[i, :n] = recording.coordinate[knot, nodes["joint"][i], k : k + n]
-            left = self.beyond(x)
-            if left:
-                return knot - first - 1, left
-        return count, ""
-
     def open_row(self) -> str:
         """Name of the row that is open furthest."""
         rows = self.ties.rows
@@ -158,7 +144,6 @@ class ExplicitEngine(FlowEngine):
         self.whole, before = dt, numbers.copy()
         samples = source.samples(first, count, self.fractions)
         done, gap = self._run(numbers, samples, recording, first, count, dt)
-        done, self.left = self.within(recording, first, int(done))
         self.outcome = (0, float(gap))
         if done < count:
             self.passed = beyond(self.mechanism, self.tree, self.own.nodes)

@@ -43,11 +43,10 @@ def write_joints(tree, own, state, coordinate, rate):
         if node.joint < 0:
             continue
         k = node.direction
-        if node.kind != POINT:
-            for j in range(node.count):
-                coordinate[node.joint, k + j], rate[node.joint, k + j] = at.x[j], at.v[j]
-        else:
-            store3(coordinate[node.joint, k:], load3(state.joints[node.joint].coordinate[k:]))
+        for j in range(node.count):
+            coordinate[node.joint, k + j] = state.joints[node.joint].coordinate[k + j]
+            rate[node.joint, k + j] = at.v[j]
+        if node.kind == POINT:
             store3(rate[node.joint, k:], spin_in_parent(node, at, in_joint(node, rotation(node, int(at.chart), at.turn, at.x))))
 
 

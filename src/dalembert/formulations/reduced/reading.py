@@ -3,25 +3,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations.engine import Inputs, Knot, Readings
-from dalembert.formulations.maximal.engine import MaximalEngine
+from dalembert.formulations.engine import Readings
 from dalembert.formulations.maximal.reading import MOTION, POSE, Reader
-from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.series import Motion, new_motion
 from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.knots import force_series, potential_series, velocity_series
-from dalembert.formulations.reduced.start import node_name
 from dalembert.formulations.reduced.state import new_scratch
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.model.compile import new_work
 from dalembert.model.functions import watched
-from dalembert.model.tree import SPLINE, Tree
+from dalembert.model.tree import Tree
 
 VELOCITY = frozenset({"velocity", "angular_velocity", "rate"})
 
@@ -85,55 +81,3 @@ class TreeReader(Reader):
         """Forces of a tree are unique."""
         motion = self.motion()
         return {name: motion[name][knots] for name in ("force", "torque", "actuation", "share")}
-
-
-class TreeReading(MaximalEngine):
-    """What engines in joint coordinates share that read their states: off the graph of bodies and joints, or off the tree."""
-
-    tree: Tree
-    ties: Ties
-    #: which joints a failed step leads beyond their splines
-    left: str = ""
-
-    @property
-    def reads_tree(self) -> bool:
-        """Whether the graph of bodies and joints does not know all joints, and the tree itself is read."""
-        return not all(joint.type.has_rows for joint in self.mechanism.joints)
-
-    def coordinates(self, numbers: np.ndarray) -> np.ndarray:
-        return self.view(numbers).joints["coordinate"].copy() if self.reads_tree else super().coordinates(numbers)
-
-    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
-        if not self.reads_tree:
-            return super().knot(numbers, inputs, rates)
-        recording = new_recording(1, *self.sizes)
-        self.record(numbers, recording, 0)
-        reader = self._reader(recording, inputs, self.whole, recording.coordinate[0])
-        found = reader.velocities()
-        velocity, rate = np.concatenate([found["velocity"][0], found["angular_velocity"][0]], axis=1), found["rate"][0]
-        kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
-        return Knot(velocity, rate, kinetic + float(reader.pose()["potential"][0]), kinetic)
-
-    def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Any:
-        if not self.reads_tree:
-            return super()._reader(recording, inputs, dt, coordinate, pushed)
-        return TreeReader(
-            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
-            tree=self.tree, ties=self.ties,
-        )
-
-    def beyond(self, x: np.ndarray) -> str:
-        """Joints whose coordinates lie beyond their splines, in words; ``x`` (nodes, 3)."""
-        found = []
-        for index in np.flatnonzero((self.tree.nodes["kind"] == SPLINE) & (self.tree.nodes["closed"] == 0)):
-            node = self.tree.nodes[index]
-            ends, own = node["cells"][: node["count"]], x[index, : node["count"]]
-            if np.any(own < -1e-9) or np.any(own > ends + 1e-9):
-                found.append(f"joint {node_name(self.mechanism, self.tree, int(index))!r} would be at {np.round(own, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
-        return "; ".join(found)
-
-    def left_spline(self, where: str) -> StepFailure | None:
-        """The error of a step that leads beyond a spline, if that is what the last one did."""
-        if not self.left:
-            return None
-        return StepFailure(f"{where} leads beyond a spline: {self.left}. Stop the run before, or give the spline more control frames.")

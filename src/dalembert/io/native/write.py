@@ -15,6 +15,7 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
+from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
