@@ -203,7 +203,9 @@ def test_set_joint_moves_the_whole_map():
 
 
 def test_a_map_with_a_kink_is_refused_where_it_is_used():
-    kinked = lambda y: [y[0], abs(y[0] - 0.9), 0.0]
+    def kinked(y):
+        return [y[0], abs(y[0] - 0.9), 0.0]
+
     with pytest.raises(ModelError, match=r"'curl'.*not differentiable near y = \[0\.9.*'joint 1'"):
         da.Simulation(mapped(kinked), da.Reduced(dt=0.01)).run(1.0)
     with pytest.raises(ModelError, match=r"'curl'.*not differentiable near y = \[0.*'joint 1'"):
@@ -211,7 +213,9 @@ def test_a_map_with_a_kink_is_refused_where_it_is_used():
 
 
 def test_a_map_that_ends_is_refused_where_it_ends():
-    ending = lambda y: [y[0], np.sqrt(max(0.9 - y[0], -np.inf)) if y[0] <= 0.9 else np.nan, 0.0]
+    def ending(y):
+        return [y[0], np.sqrt(0.9 - y[0]) if y[0] <= 0.9 else np.nan, 0.0]
+
     with pytest.raises(ModelError, match=r"'curl'.*not finite"):
         da.Simulation(mapped(ending), da.Reduced(dt=0.01)).run(1.0)
 

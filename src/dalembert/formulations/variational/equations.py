@@ -41,6 +41,7 @@ from dalembert.spatial.tuples import (
     store3,
     store4,
     store9,
+    sub3,
 )
 
 #: largest rotation per step, omega * dt: the rotation block is singular at sqrt(2)
