@@ -15,7 +15,7 @@ from dalembert.errors import (
     StepFailure,
 )
 from dalembert.formulations.implicit import Implicit
-from dalembert.formulations.reduced import Reduced
+from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.io.load import load
 from dalembert.mechanism import joints, moving_joints
@@ -53,6 +53,7 @@ __all__ = [
     "Mesh",
     "MissingExtraError",
     "ModelError",
+    "Moment",
     "OverlapError",
     "Reduced",
     "Rod",

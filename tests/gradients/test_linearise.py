@@ -11,7 +11,9 @@ from scipy.spatial.transform import Rotation
 import dalembert as da
 
 STENCIL = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
-FORMULATIONS = {"variational": lambda dt: da.Variational(dt=dt), "implicit": lambda dt: da.Implicit(dt=dt, method="bdf2")}
+FORMULATIONS = {
+    "variational": lambda dt: da.Variational(dt=dt), "implicit": lambda dt: da.Implicit(dt=dt, method="bdf2"), "reduced": lambda dt: da.Reduced(dt=dt),
+}
 
 
 def differenced(sim: da.Simulation, linear, size: float = 1e-3) -> np.ndarray:
@@ -239,10 +241,29 @@ def test_dry_friction():
     assert lag == pytest.approx(0.1 / smooth.linearise().mass[0], rel=1e-12)
 
 
-def test_limits_and_contacts():
+def test_bearings():
+    sim = one_hinge(bearing=da.Bearing(friction=0.1, radius=0.01))
+    with pytest.raises(da.LinearisationError, match="'hinge' has a bearing"):
+        sim.linearise()
+    sim.set_parameters({"hinge.bearing_friction": 0.0})
+    assert np.abs(sim.linearise().A - one_hinge().linearise().A).max() < 1e-13
+
+
+def test_joints_without_rows():
+    mechanism = da.Mechanism("composite")
+    mechanism.body("rod", da.Rod(length=1.0, mass=1.0, radius=0.02), position=(0, 0, -0.5))
+    mechanism.joint("joint", da.CompositeJoint(da.Revolute(axis="x"), da.Revolute(axis="y")), mechanism.world, "rod")
+    sim = da.Simulation(mechanism, da.Reduced(dt=0.01))
+    for analysis in (sim.linearise, sim.equilibrium, sim.modes):
+        with pytest.raises(da.LinearisationError, match="'joint' of 'composite' is given by how it moves"):
+            analysis()
+
+
+@pytest.mark.parametrize("make", FORMULATIONS.values(), ids=FORMULATIONS)
+def test_limits_and_contacts(make):
     with pytest.raises(da.LinearisationError, match="'hinge' stands at a limit"):
         one_hinge(limits=(-1.0, 0.0)).linearise()
-    sim = da.Simulation(da.zoo.box_drop(), da.Variational(dt=0.01))
+    sim = da.Simulation(da.zoo.box_drop(), make(0.01))
     assert sim.linearise().A.shape == (12, 12)
     sim.run(1.0)
     with pytest.raises(da.LinearisationError, match="touch"):

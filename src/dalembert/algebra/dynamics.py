@@ -12,8 +12,10 @@ from dalembert.algebra.forward import hybrid_dynamics, inverse_products
 from dalembert.algebra.kinematics import Kinematics
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.forward import Flow, new_flow
+from dalembert.formulations.reduced.ties import no_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
+from dalembert.model.tree import SPLINE
 
 
 class InverseDerivatives(NamedTuple):
@@ -32,6 +34,15 @@ class ForwardDerivatives(NamedTuple):
     da_dtau: np.ndarray
 
 
+class HybridDerivatives(NamedTuple):
+    """Derivatives (n, n) of hybrid dynamics, rows of what is given zero: ``da_dq`` and ``dtau_dq`` along the tangent, ``da_dv``, ``dtau_dv``."""
+
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+
+
 class Dynamics(Kinematics):
     """Forces ``tau`` do work on the rates: N along distances, N m along angles, the torque in the parent's axes at free rotations.
 
@@ -43,8 +54,10 @@ class Dynamics(Kinematics):
         super().__init__(mechanism)
         self._work = new_work(self._model)
         self._work.bodies["node"][:-1] = self._forest.node_of
-        self._flow = Flow(self._model, self._tree, self._work, new_flow(len(self._tree)), False, False)
+        self._flow = Flow(self._model, self._tree, self._work, new_flow(self._tree), no_ties(), False, False, False)
         self._still = np.zeros(3)
+        self._curved = bool(np.any(self._tree["kind"] == SPLINE))
+        self._factor = np.zeros((0, 0))
 
     # ---- inverse dynamics
 
@@ -65,7 +78,7 @@ class Dynamics(Kinematics):
 
     def _inverse(self, gravity: np.ndarray) -> np.ndarray:
         tau = np.zeros(self.size)
-        inverse.inverse_dynamics(gravity, self._tree, self._nodes, tau)
+        inverse.inverse_dynamics(gravity, self._rotors, self._tree, self._nodes, tau)
         return tau
 
     def inverse_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> InverseDerivatives:
@@ -79,7 +92,7 @@ class Dynamics(Kinematics):
         self._put(q, v, a)
         self._inverse(self._model.gravity)
         change = np.zeros(self.size)
-        inverse.vary(self._tree, self._nodes, self._vector(dq, "dq"), self._vector(dv, "dv"), self._vector(da, "da"), change)
+        inverse.vary(self._rotors, self._tree, self._scratch, self._vector(dq, "dq"), self._vector(dv, "dv"), self._vector(da, "da"), change)
         return change
 
     def bias_forces_derivatives(self, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +107,7 @@ class Dynamics(Kinematics):
         self._put(q, v, a)
         self._inverse(gravity)
         by_q, by_v, by_a = np.zeros((3, self.size, self.size))
-        inverse.inverse_derivatives(self._tree, self._nodes, np.zeros((2, self.size)), by_q, by_v, by_a)
+        inverse.inverse_derivatives(self._rotors, self._tree, self._scratch, np.zeros((2, self.size)), by_q, by_v, by_a)
         return InverseDerivatives(by_q.T, by_v.T, by_a.T)
 
     # ---- inertia
@@ -102,8 +115,11 @@ class Dynamics(Kinematics):
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """M (n, n), with the inertia of rotors."""
         self._put(q)
+        return self._inertia()
+
+    def _inertia(self) -> np.ndarray:
         M = np.zeros((self.size, self.size))
-        inertia.mass_matrix(self._tree, self._nodes, np.zeros((6, 6)), M)
+        inertia.mass_matrix(self._rotors, self._tree, self._nodes, np.zeros((6, 6)), M)
         return M
 
     def mass_matrix_derivatives(self, q: ArrayLike) -> np.ndarray:
@@ -136,7 +152,9 @@ class Dynamics(Kinematics):
         return self._products(columns)
 
     def _products(self, columns: np.ndarray) -> np.ndarray:
-        """M^-1 times columns where ``_hybrid`` was called."""
+        """M^-1 times columns where ``_hybrid`` was called, nothing prescribed."""
+        if self._curved:
+            return np.linalg.solve(self._factor, columns)
         wide = np.ascontiguousarray(columns.reshape(self.size, -1))
         found = np.zeros_like(wide)
         inverse_products(self._flow, self._nodes, wide, found)
@@ -168,8 +186,18 @@ class Dynamics(Kinematics):
         return found, forces
 
     def _hybrid(self, tau: np.ndarray, a: np.ndarray) -> None:
-        """Fill in forces of prescribed directions and accelerations of the others."""
-        hybrid_dynamics(self._flow, self._nodes, tau, a)
+        """Fill in forces of prescribed directions and accelerations of the others, where ``_put`` was called."""
+        if not self._curved:
+            hybrid_dynamics(self._flow, self._nodes, tau, a)
+            return
+        # the recursion knows constant columns and free rotations; for splines the mass matrix is factored
+        held = np.zeros(self.size, dtype=bool)
+        for node in self._tree[self._tree["driven"] > 0]:
+            held[node["dof"] : node["dof"] + node["count"]] = True
+        bias, M = self._inverse(self._model.gravity), self._inertia()
+        self._factor = M[np.ix_(~held, ~held)]
+        a[~held] = np.linalg.solve(self._factor, (tau - bias - M @ np.where(held, a, 0.0))[~held])
+        tau[held] = (M @ a + bias)[held]
 
     def _prescribed(self, names: Iterable[str]) -> np.ndarray:
         """(n,): which directions are prescribed."""
@@ -185,6 +213,21 @@ class Dynamics(Kinematics):
             if held[own].any() and not held[own].all():
                 raise ModelError(f"the three directions {', '.join(self.names[own])} of a free rotation are prescribed together, or none of them is")
         return held
+
+    def hybrid_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, a: ArrayLike, prescribed: Iterable[str] = (),
+    ) -> HybridDerivatives:
+        """Exact derivatives of ``hybrid_dynamics``."""
+        names = [prescribed] if isinstance(prescribed, str) else list(prescribed)
+        held = self._prescribed(names)
+        found, _ = self.hybrid_dynamics(q, v, tau, a, names)
+        by_q, by_v, M = self._derivatives(q, v, found, self._model.gravity)
+        moved = [np.zeros((self.size, self.size)) for _ in range(2)]
+        forced = [np.zeros((self.size, self.size)) for _ in range(2)]
+        for change, force, by in zip(moved, forced, (by_q, by_v)):
+            change[~held] = -np.linalg.solve(M[np.ix_(~held, ~held)], by[~held])
+            force[held] = by[held] + M[np.ix_(held, ~held)] @ change[~held]
+        return HybridDerivatives(*moved, *forced)
 
     def forward_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> ForwardDerivatives:
         """Exact derivatives of ``forward_dynamics``: -M^-1 times those of inverse dynamics at the accelerations found."""

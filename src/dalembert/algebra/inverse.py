@@ -25,8 +25,8 @@ from dalembert.spatial.twists import (
 
 
 @kernel
-def inverse_dynamics(gravity, tree, nodes, tau):
-    """Forces tau (n,) that the motion of the nodes asks for; leaves in ``F`` what each joint carries. Needs ``put`` before."""
+def inverse_dynamics(gravity, rotors, tree, nodes, tau):
+    """Forces tau (n,) that the motion of the nodes asks for, with ``rotors`` (n,) reflected along coordinates; leaves in ``F`` what each joint carries. Needs ``put`` before."""
     g = load3(gravity)
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
@@ -36,15 +36,17 @@ def inverse_dynamics(gravity, tree, nodes, tau):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            own = at.a[j] if node.kind != POINT else 0.0
-            tau[node.dof + j] = dot6(load6(at.S[j]), F) + node.rotor * own
+            k = node.dof + j
+            tau[k] = dot6(load6(at.S[j]), F)
+            if rotors[k] > 0.0:
+                tau[k] += rotors[k] * at.a[j]
         if node.parent >= 0:
             above = nodes[node.parent].F
             store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), F)))
 
 
 @inline
-def own_variation(node, at, dq, dv, da):
+def own_variation(node, at, spline, dq, dv, da):
     """What a node's own S q', and S q'' + S' q', change by, brackets left out; and its own displacement S dq."""
     k = node.dof
     eta, twist, change = ZERO6, ZERO6, ZERO6
@@ -61,21 +63,22 @@ def own_variation(node, at, dq, dv, da):
             change = add6(change, about(centre, cross3(load3(at.a), eta[0])))
         return eta, twist, change
     for j in range(node.count):
-        first = along_derivative(node, at.x, j, at.v)
+        first = along_derivative(node, at, spline, j, at.v)
         twist = add6(twist, scale6(dq[k + j], first))
-        moved = add6(along_derivative(node, at.x, j, at.a), rate_derivative(node, at.x, j, at.v, at.v))
-        sped = add6(first, along_rate(node, at.x, at.v, unit3(j)))
+        moved = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j))
+        sped = add6(first, along_rate(node, at, spline, unit3(j)))
         change = add6(change, add6(scale6(dq[k + j], moved), scale6(dv[k + j], sped)))
     return eta, twist, change
 
 
 @kernel
-def vary(tree, nodes, dq, dv, da, dtau):
+def vary(rotors, tree, own, dq, dv, da, dtau):
     """What tau changes by along a direction (n,) of configuration, rates and accelerations. Needs ``inverse_dynamics`` before."""
+    nodes = own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         R, p, V, Sv = load9(at.R), load3(at.p), load6(at.V), load6(at.Sv)
-        eta, twist, change = own_variation(node, at, dq, dv, da)
+        eta, twist, change = own_variation(node, at, own.splines[node.spline], dq, dv, da)
         change = add6(change, bracket(V, twist))
         pose, twist = eta, add6(twist, bracket(sub6(V, Sv), eta))
         if node.parent >= 0:
@@ -91,7 +94,7 @@ def vary(tree, nodes, dq, dv, da, dtau):
         store6(at.e, own_force_variation(node, at, pose, twist, change))
     for i in range(tree.shape[0] - 1, -1, -1):
         node, at = tree[i], nodes[i]
-        dF, F = load6(at.e), load6(at.F)
+        dF, F, spline = load6(at.e), load6(at.F), own.splines[node.spline]
         eta = ZERO6
         for j in range(node.count):
             eta = add6(eta, scale6(dq[node.dof + j], load6(at.S[j])))
@@ -102,9 +105,9 @@ def vary(tree, nodes, dq, dv, da, dtau):
                 if not node.backwards:
                     total += dot6(about(load3(node.centre), cross3(S[0], eta[0])), F)
             else:
-                total += node.rotor * da[node.dof + j]
+                total += rotors[node.dof + j] * da[node.dof + j]
                 for k in range(node.count):
-                    total += dq[node.dof + k] * dot6(along_derivative(node, at.x, k, unit3(j)), F)
+                    total += dq[node.dof + k] * dot6(along_derivative(node, at, spline, k, unit3(j)), F)
             dtau[node.dof + j] = total
         if node.parent >= 0:
             above = nodes[node.parent].e
@@ -123,12 +126,12 @@ def own_force_variation(node, at, pose, twist, change):
 
 
 @kernel
-def inverse_derivatives(tree, nodes, room, by_q, by_v, by_a):
+def inverse_derivatives(rotors, tree, own, room, by_q, by_v, by_a):
     """Derivatives (n, n) of tau, a row for each number that it is differentiated by. ``room`` (2, n) is zero."""
     unit, zero = room[0], room[1]
     for k in range(unit.shape[0]):
         unit[k] = 1.0
-        vary(tree, nodes, unit, zero, zero, by_q[k])
-        vary(tree, nodes, zero, unit, zero, by_v[k])
-        vary(tree, nodes, zero, zero, unit, by_a[k])
+        vary(rotors, tree, own, unit, zero, zero, by_q[k])
+        vary(rotors, tree, own, zero, unit, zero, by_v[k])
+        vary(rotors, tree, own, zero, zero, unit, by_a[k])
         unit[k] = 0.0

@@ -30,6 +30,8 @@ ROUNDING = 1e-11
 NEUTRAL = 1e-9
 #: rad, or part of the size of the mechanism, that a step may move
 LARGEST = 0.3
+#: the same from which on an equilibrium that Newton's method sees is none of this branch
+FAR = 10.0
 #: steps of each kind, and how often one is halved
 STEPS, HALVINGS = 100, 12
 #: m, by which things may overlap
@@ -156,7 +158,10 @@ def _newton(placement: Placement, situation: Situation, downhill: bool) -> tuple
         if balance.size <= 1e-14 * balance.scale:
             return step, balance
         motion = balance.chart.motions @ _step(balance, downhill)
-        motion = motion * min(1.0, LARGEST / _extent(placement, motion))
+        extent = _extent(placement, motion)
+        if extent > FAR and not downhill:  # hardly any stiffness: not even the direction is to be trusted
+            return step, None
+        motion = motion * min(1.0, LARGEST / extent)
         kept, found = placement.keep(), None
         for _ in range(HALVINGS if balance.size > ROUNDING * balance.scale else 1):
             found = _after(placement, situation, motion)

@@ -45,7 +45,13 @@ class Situation:
     gaps: Callable[[], list[tuple[str, float]]]
 
     def placement(self) -> Placement:
-        """A placement of its own."""
+        """A placement of its own. Raises LinearisationError for joints without rows, which it does not know."""
+        rowless = [joint.name for joint in self.mechanism.joints if not joint.type.has_rows]
+        if rowless:
+            raise LinearisationError(
+                f"joint {rowless[0]!r} of {self.mechanism.name!r} is given by how it moves, and analyses know joints by what they lock: "
+                "they do not take composite and spline joints yet"
+            )
         placement = Placement(self.mechanism, self.model, new_work(self.model))
         placement.work.joints["target"] = self.start.target
         placement.put(self.start.position, self.start.orientation, self.start.coordinate)
@@ -113,6 +119,11 @@ def smooth_friction(situation: Situation, placement: Placement) -> np.ndarray:
         if not kind.bounded:
             forces += [0.0] * kind.freedom
             continue
+        if kind.bearing is not None and kind.bearing.friction > 0.0:
+            raise LinearisationError(
+                f"joint {element.name!r} has a bearing, whose friction depends on the load that it carries and is not linearised. "
+                f"Set it to zero (set_parameters({{'{element.name}.bearing_friction': 0}}))."
+            )
         values = placement.work.joints["coordinate"][element.index, : kind.freedom]
         rates = coordinate_rows(placement, coordinates_of(element)) @ velocity
         for value, rate, (lower, upper), bound in zip(values, rates, kind.limits, kind.friction):  # type: ignore[arg-type]

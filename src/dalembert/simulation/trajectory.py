@@ -108,6 +108,16 @@ class MapSeries:
     rates: np.ndarray
 
 
+@dataclass(frozen=True)
+class Event:
+    """Something that happened between knots: ``time`` (s), its ``name``, and the poses then, (bodies, 3) and (bodies, 4)."""
+
+    time: float
+    name: str
+    position: np.ndarray
+    orientation: np.ndarray
+
+
 @dataclass
 class Trajectory:
     """Poses of all bodies at the knots, and what follows from them. Shapes and units stand with each property."""
@@ -128,6 +138,8 @@ class Trajectory:
     _least_norm: Callable[..., Mapping[str, np.ndarray]] | None = field(default=None, repr=False)
     #: (joints, 6) inertia reflected along the free directions, kg or kg m^2; None where there is none
     armature: np.ndarray | None = None
+    #: names of what happened between knots, for ``events``
+    happenings: tuple[str, ...] = ()
     #: the mechanism that ran, where it is known: for pictures
     model: Mechanism | None = field(default=None, repr=False)
 
@@ -188,6 +200,14 @@ class Trajectory:
     def iterations(self) -> np.ndarray:
         """(N,) Newton iterations of the interval before each knot."""
         return self._values["iterations"]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened between knots, in order: joint limits met, and events of the user's (``Reduced`` with an adaptive method)."""
+        if "event_time" not in self._values:
+            return ()
+        series = (self._values[f"event_{name}"] for name in ("time", "kind", "position", "orientation"))
+        return tuple(Event(float(time), self.happenings[kind], position, turn) for time, kind, position, turn in zip(*series))
 
     def _index(self, kind: str, names: tuple[str, ...], name: str) -> int:
         if name not in names:
@@ -391,7 +411,7 @@ def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, re
         couplings=tuple(coupling_names(mechanism)), paths=tuple(path.name for path in mechanism.paths),
         coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
-        armature=armature if armature.any() else None, model=mechanism, touching=readings.touching,
+        armature=armature if armature.any() else None, model=mechanism, touching=readings.touching, happenings=readings.events,
         _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.contact.records import Tape
+from dalembert.errors import ModelError
 from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.engine import Inputs, Readings, Start
 from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine
@@ -40,6 +41,12 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     state_type = ContactState
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        for joint in mechanism.joints:
+            if not joint.type.has_rows:
+                raise ModelError(
+                    f"Reduced takes no contacts, limits or dry friction beside joint {joint.name!r} yet: they are equations between two bodies, which a "
+                    f"{type(joint.type).__name__} has none of"
+                )
         super().__init__(mechanism, options)
         self.one_start = False
         self.at_knot = new_scratch(len(self.tree.nodes), len(self.own.splines))

@@ -173,7 +173,7 @@ def combined_end(parts, state, b, dt):
 
 @inline
 def turns_far(parts, state, gamma):
-    return step.turns_far(plain(parts, gamma), state)
+    return step.turns_far(plain(parts, gamma), state) or not step.within_splines(parts.tree, parts.own)
 
 
 @inline

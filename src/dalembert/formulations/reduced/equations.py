@@ -26,7 +26,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import SPLINE, TARGET_NODE
+from dalembert.model.tree import FOLLOWER, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -36,6 +36,7 @@ from dalembert.spatial.tuples import (
     mat_mul,
     mat_t_vec,
     mat_vec,
+    norm3,
     scale3,
     store3,
     store4,
@@ -173,7 +174,7 @@ def balance(stage):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            at.g[j] = 0.0 if node.driven == TARGET_NODE else dot6(load6(at.S[j]), F) - at.tau[j]
+            at.g[j] = 0.0 if node.driven != 0 and node.driven != FOLLOWER else dot6(load6(at.S[j]), F) - at.tau[j]
             fine = fine and isfinite(at.g[j])
         if node.parent >= 0:
             above = nodes[node.parent].F
@@ -197,7 +198,7 @@ def own_force(node, at):
 @kernel
 def load_derivatives(stage):
     """K and C (6, 6) of the loads on all bodies by their pose and twist, in the frames of their nodes."""
-    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
+    tree, own = stage.tree, stage.own
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         at.K[:] = 0.0
@@ -212,6 +213,13 @@ def load_derivatives(stage):
         at.K[4, 2] -= force[0]
         at.K[5, 0] -= force[1]
         at.K[5, 1] += force[0]
+    add_load_blocks(stage)
+
+
+@kernel
+def add_load_blocks(stage):
+    """Add the derivatives of loads that depend on pose or velocity to K and C of the nodes; the turning of their forces is not among them."""
+    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
     for index in range(model.loads.shape[0]):
         load = model.loads[index]
         for k in range(load.ends if load.kind == USER_LOAD else 1):
@@ -288,8 +296,10 @@ def rounding_floor(stage):
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         for j in range(0 if node.driven else node.count):
-            total = abs(at.tau[j])
-            for k in range(6):
-                total += abs(at.S[j, k] * at.F[k])
+            # rotations mix the parts of a force, and loads may cancel what the motion asks for: sizes count, not parts
+            turn, move = load6(at.S[j])
+            torque, force = load6(at.F)
+            load_torque, load_force = load6(at.load)
+            total = abs(at.tau[j]) + norm3(turn) * (norm3(torque) + norm3(load_torque)) + norm3(move) * (norm3(force) + norm3(load_force))
             size = max(size, total * at.scale[j])
     return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage), map_floor(stage))

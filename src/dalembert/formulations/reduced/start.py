@@ -13,7 +13,7 @@ from dalembert.formulations.reduced.step import place_knot
 from dalembert.formulations.reduced.switching import SMALLEST, best_chart
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
-from dalembert.model.rotations import coordinates_of, in_joint, in_node
+from dalembert.model.rotations import coordinates_of, in_node
 from dalembert.model.tree import POINT, Tree
 from dalembert.spatial.charts import CHARTS, chart_determinant
 

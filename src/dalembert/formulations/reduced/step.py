@@ -14,6 +14,7 @@ from dalembert.formulations.reduced.equations import (
     rounding_floor,
     size_of,
 )
+from dalembert.formulations.reduced.knots import write_joints
 from dalembert.formulations.reduced.map_equations import (
     accept_maps,
     begin_maps,
@@ -24,14 +25,14 @@ from dalembert.formulations.reduced.map_equations import (
 )
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
-from dalembert.formulations.reduced.ties import MOVED
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, MOVED
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
 from dalembert.model.rotations import coordinates_of, in_joint, in_node, rotation
 from dalembert.model.rows import aim
-from dalembert.model.tree import AXIS, POINT, SPLINE, TARGET_NODE
+from dalembert.model.tree import AXIS, POINT, SPLINE, TARGET
 from dalembert.solvers.newton import Linear, build_newton
 from dalembert.solvers.outcomes import BEYOND, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
@@ -51,19 +52,18 @@ from dalembert.spatial.twists import load6
 
 #: how far (rad) a turning joint of a mechanism with loops may go in a step
 FAR = 1.0
+#: how far (rad) a free rotation may go in a step
+HALF_ROUND = 2.5
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout;
-    ``switch``: whether free rotations change their chart.
-    """
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
 
     compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
     tableau: Tableau
-    switch: bool
 
 
 @kernel
@@ -159,7 +159,8 @@ def try_stage(stage, state, targets, extrapolate, options):
     if ties.rows.shape[0] == 0:
         guess(stage, state, extrapolate)
         follow_targets(stage, targets)
-        return newton(stage, options.tolerance, options.max_iterations)
+        outcome, iterations, size = newton(stage, options.tolerance, options.max_iterations)
+        return (TOO_FAST if outcome == SOLVED and turns_far(stage, state) else outcome), iterations, size
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for attempt in range(len(COMPLIANCES) + NUDGES):
         ties.compliance[0] = options.compliance * (COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0])
@@ -183,16 +184,22 @@ def try_stage(stage, state, targets, extrapolate, options):
 
 @kernel
 def turns_far(stage, state):
-    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly."""
+    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly, or that
+    a rotation vector from knot to knot no longer tells how often it went round.
+    """
+    closed = False
+    for i in range(stage.ties.rows.shape[0]):
+        closed = closed or stage.ties.rows[i].kind == CLOSED or stage.ties.rows[i].kind == KEPT
     for i in range(stage.tree.shape[0]):
-        node, at = stage.tree[i], stage.own.nodes[i]
+        node, at, past = stage.tree[i], stage.own.nodes[i], state.nodes[i]
         if node.driven:
             continue
-        if node.kind == AXIS and abs(at.x[0] - state.nodes[i].q[0]) > FAR:
+        if closed and node.kind == AXIS and abs(at.x[0] - past.q[0]) > FAR:
             return True
         if node.kind == POINT:
-            past = (0.0, 0.0, 0.0) if centred(node, state.nodes[i]) else load3(state.nodes[i].q)
-            if norm3(sub3(load3(at.x), past)) > FAR:
+            vector = centred(node, past)
+            turned = norm3(sub3(load3(at.x), (0.0, 0.0, 0.0) if vector else load3(past.q)))
+            if (closed and turned > FAR) or (vector and turned > HALF_ROUND):
                 return True
     return False
 
@@ -231,7 +238,7 @@ def follow_targets(stage, targets):
         aim(model.joints[i], work.joints[i])
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
-        if node.driven != TARGET_NODE:
+        if node.driven != TARGET:
             continue
         if node.kind != POINT:
             for j in range(node.count):
@@ -289,7 +296,7 @@ def accept(stage, state, after):
 
 @inline
 def finish(stage, state, targets, history, dt, after):
-    """A solved step: coordinates and targets of the joints at the next knot, and its clock."""
+    """A solved step: coordinates and targets of the joints at the next knot, its clock, and charts that are better from there."""
     model, tree, nodes = stage.model, stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
@@ -311,6 +318,7 @@ def finish(stage, state, targets, history, dt, after):
             if model.joints[i].follows[k]:
                 after.joints[i].target[k] = targets[i, k]
     after.clock[0], after.clock[1] = dt, history + 1.0
+    switch_charts(tree, after)
 
 
 @kernel
@@ -370,8 +378,6 @@ def step(model, tree, state, inputs, index, dt, options, work, own, ties, after)
         stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
-        if options.switch:
-            switch_charts(tree, after)
     return outcome, iterations, size
 
 
@@ -389,9 +395,10 @@ def place_knot(model, tree, own, state):
 
 @kernel
 def record(model, tree, own, state, recording, knot):
-    """Write the state into the recording: poses and momenta."""
+    """Write the state into the recording: poses and momenta, coordinates and rates of joints in the tree."""
     recording.step_before[knot] = state.clock[0]
     place_knot(model, tree, own, state)
+    write_joints(tree, own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         if node.body < 0:

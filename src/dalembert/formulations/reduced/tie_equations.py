@@ -17,7 +17,6 @@ from dalembert.formulations.reduced.tree_solve import solve, solve_part
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, path_point
 from dalembert.model.pose import joint_at_knot, write_gradients
-from dalembert.model.records import MAPPED
 from dalembert.model.rows import consistent, coordinates, direction_gradient, row_value
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
 from dalembert.spatial.twists import add6, dot6, load6, scale6, store6
@@ -69,9 +68,6 @@ def evaluate_ties(stage):
         write_gradients(joint, at, joint.locks, y, C, R_parent)
         if not consistent(joint, at, C, FLIP):
             return False
-    for i in range(model.couplings.shape[0]):
-        if model.couplings[i].kind != MAPPED or stage.own.maps.maps.shape[0] == 0:
-            evaluate_coupling(model, work, i, False)
     for i in range(ties.rows.shape[0]):
         row = ties.rows[i]
         if row.kind == MOVED:
@@ -81,6 +77,7 @@ def evaluate_ties(stage):
         elif row.kind == DIRECTION:
             evaluate_direction(stage, row)
         elif row.kind == KEPT or row.kind == LAW:
+            evaluate_coupling(model, work, row.index, False)
             evaluate_tie(stage, row)
         else:
             evaluate_across(stage, row)
