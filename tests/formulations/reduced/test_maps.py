@@ -248,3 +248,11 @@ def test_joints_that_cannot_follow_are_refused():
     mechanism.coordinate_map("map", ["joint 0"], matrix=[1.0])
     with pytest.raises(ModelError, match="already"):
         mechanism.coordinate_map("other", ["joint 0"], matrix=[1.0])
+
+
+@pytest.mark.parametrize("method", ["rk4", "DOP853"])
+def test_methods_of_rates_of_change_keep_a_map_as_a_constraint(method):
+    run = da.Simulation(mapped(bent), da.Reduced(dt=0.005, method=method)).run(0.3)
+    exact = one_freedom(*BENT, 0.3)
+    assert abs(run.coordinate_map("curl").coordinates[-1] - exact[0]) < 1e-5
+    assert run.constraint_violation().max() < 1e-8
