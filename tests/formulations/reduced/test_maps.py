@@ -256,3 +256,20 @@ def test_methods_of_rates_of_change_keep_a_map_as_a_constraint(method):
     exact = one_freedom(*BENT, 0.3)
     assert abs(run.coordinate_map("curl").coordinates[-1] - exact[0]) < 1e-5
     assert run.constraint_violation().max() < 1e-8
+
+
+def test_limits_stop_joints_that_follow_a_map():
+    """The whole finger stops where its second joint meets the end of its range, in every formulation at the same time."""
+    stops = []
+    for formulation in (da.Reduced(dt=0.002), da.Variational(dt=0.002)):
+        mechanism = da.Mechanism("finger")
+        bone, tip = (mechanism.body(name, da.Box(size=(0.5, 0.05, 0.05), mass=1.0), position=(x, 0, 0)) for name, x in (("bone", 0.25), ("tip", 0.75)))
+        mechanism.joint("knuckle", da.Revolute(axis="y"), mechanism.world, bone)
+        mechanism.joint("end", da.Revolute(axis="y", limits=(-1.0, 0.4)), bone, tip, at=(0.5, 0, 0))
+        mechanism.coordinate_map("curl", ["knuckle", "end"], matrix=[1.0, 0.5])
+        run = da.Simulation(mechanism, formulation).run(0.8)
+        assert run.joint("end").coordinates.max() < 0.4 + 1e-6
+        np.testing.assert_allclose(run.joint("knuckle").coordinates, 2.0 * run.joint("end").coordinates, atol=1e-8)
+        stops.append(run.time[np.argmax(run.joint("end").coordinates > 0.4 - 1e-3)])
+        assert abs(run.joint("end").rates[-1]) < 1e-6
+    assert abs(stops[0] - stops[1]) < 0.005
