@@ -106,6 +106,22 @@ def mujoco_error(n: int, dt: float, seconds: float) -> tuple[float, float]:
     return float(np.abs(np.array(energy) - energy[0]).max()), min(once() for _ in range(5))
 
 
+def cable_through_a_chain(n: int = 30, stiffness: float = 1e6) -> da.Mechanism:
+    """A chain of ``n`` links of 1 kg and 1 m that falls, with a cable (N/m) along it, off its axis, that only pulls."""
+    mechanism = zoo.pendulum(n)
+    points: list[tuple[Any, Any]] = [(mechanism.world, (0.0, 0.0, 0.1))]
+    points += [(body, np.add(body.position, (0.0, 0.0, 0.1))) for body in mechanism.bodies]
+    mechanism.cable("cable", points, stiffness=stiffness)
+    return mechanism
+
+
+def cable_figures(dt: float = 0.01, seconds: float = 5.0) -> tuple[float, float, float]:
+    """Newton iterations per step, least tension (N), and the rise of the energy over that of the start (J)."""
+    run = da.Simulation(cable_through_a_chain(), da.Reduced(dt=dt), energy_bound=None).run(seconds)
+    energy = run.energy().total
+    return float(run.iterations[1:].mean()), float(run.path("cable").tension.min()), float((energy - energy[0]).max())
+
+
 def main() -> list[dict]:
     """Rows: what, figure, bar."""
     steps = {10: 500, 100: 200, 1000: 50}
@@ -125,6 +141,19 @@ def main() -> list[dict]:
             what=f"rk4 / MuJoCo's RK4 at equal energy error, n = {n}", figure=f"{ratio:.2f} (errors {error:.1e} and {their_error:.1e} J)",
             bar="below 1", met=ratio < 1.0,
         ))
+    return rows + implicit_rows(steps)
+
+
+def implicit_rows(steps: dict[int, int]) -> list[dict]:
+    """BDF2: cost of a step, and a stiff cable."""
+    ours = {n: our_seconds(n, "bdf2", count) for n, count in steps.items()}
+    rows = [dict(what=f"bdf2, n = {n}", figure=f"{1e6 * ours[n]:.1f} us per step", bar="", met=True) for n in steps]
+    exponent = float(np.log10(ours[1000] / ours[100]))
+    rows.append(dict(what="bdf2: cost exponent, n = 100 to 1000", figure=f"{exponent:.2f}", bar="below 1.1", met=exponent < 1.1))
+    iterations, tension, rise = cable_figures()
+    rows.append(dict(what="bdf2, 30 links, cable of 1e6 N/m: iterations per step", figure=f"{iterations:.2f}", bar="below 6", met=iterations < 6.0))
+    rows.append(dict(what="  least tension", figure=f"{tension:.2g} N", bar="not below 0", met=tension >= 0.0))
+    rows.append(dict(what="  rise of the energy", figure=f"{rise:.2g} J", bar="below 1 J", met=rise < 1.0))
     return rows
 
 

@@ -123,7 +123,8 @@ def test_the_zoo_comes_back_bit_for_bit(name, ending, tmp_path):
     dt = 1e-5 if name == "andrews_squeezer" else 1e-3
     if made.touches:
         dt = 0.01  # so that something touches within ten steps
-    runs = [da.Simulation(m, da.Variational(dt=dt)).run(10 * dt) for m in (made, read)]
+    formulation = da.Variational(dt=dt) if all(joint.type.has_rows for joint in made.joints) else da.Reduced(dt=dt)
+    runs = [da.Simulation(m, formulation).run(10 * dt) for m in (made, read)]
     for series in ("position", "orientation", "velocity", "angular_velocity"):
         np.testing.assert_array_equal(getattr(runs[0], series), getattr(runs[1], series))
     if made.touches:

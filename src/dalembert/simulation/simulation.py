@@ -31,7 +31,15 @@ from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
-from dalembert.simulation.targets import Given, Motion, Target, read_target, target_coordinates, target_rates
+from dalembert.simulation.targets import (
+    Given,
+    Motion,
+    Target,
+    read_target,
+    target_accelerations,
+    target_coordinates,
+    target_rates,
+)
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
@@ -392,7 +400,7 @@ class Simulation:
             start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, target_accelerations(mechanism, targets, self.time), dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
@@ -420,7 +428,7 @@ class Simulation:
             read_control(control, tables, 0)
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            if self._engine.ended is not None or not self._let_targets_agree(tables, 0):
+            if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
                 raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
@@ -461,7 +469,7 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
-                    if engine.ended is not None:
+                    if getattr(engine, "ended", None) is not None:
                         break
                     if self._let_targets_agree(tables, done):
                         continue

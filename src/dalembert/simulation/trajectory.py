@@ -91,6 +91,16 @@ class PathSeries:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that happened between knots: ``time`` (s), its ``name``, and the poses then, (bodies, 3) and (bodies, 4)."""
+
+    time: float
+    name: str
+    position: np.ndarray
+    orientation: np.ndarray
+
+
+@dataclass(frozen=True)
 class StrandSeries:
     """A strand over time: ``points`` (N, n, 3) in the world, m; ``tension`` (N, n - 1) of its stretches, N, positive where they pull."""
 
@@ -106,16 +116,6 @@ class MapSeries:
     name: str
     coordinates: np.ndarray
     rates: np.ndarray
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened between knots: ``time`` (s), its ``name``, and the poses then, (bodies, 3) and (bodies, 4)."""
-
-    time: float
-    name: str
-    position: np.ndarray
-    orientation: np.ndarray
 
 
 @dataclass
@@ -400,6 +400,10 @@ class Trajectory:
         return view_trajectory(self, port=port, block=block, browser=browser)
 
 
+#: units of coordinates by their kind, where they are not angles; a spline's count its pieces
+UNITS = {"slide": "m", "distance": "m", "spline": "1"}
+
+
 def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, readings: Readings) -> Trajectory:
     """The trajectory of a recorded run, at times (N,)."""
     armature = np.zeros((len(mechanism.joints), 6))
@@ -409,7 +413,7 @@ def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, re
         mechanism=mechanism.name, formulation=formulation,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
         couplings=tuple(coupling_names(mechanism)), paths=tuple(path.name for path in mechanism.paths),
-        coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
+        coordinate_units=tuple(tuple(UNITS.get(kind, "rad") for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
         armature=armature if armature.any() else None, model=mechanism, touching=readings.touching, happenings=readings.events,
         _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,

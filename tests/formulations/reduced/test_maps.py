@@ -9,7 +9,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.reduced.equations import Stage, residual
 from dalembert.formulations.reduced.step import direction, factorise
 from dalembert.formulations.reduced.ties import MOVED
-from dalembert.model.tree import FOLLOWER
+from dalembert.model.tree import MAPPED
 
 LENGTHS, MASSES, WIDTH, STIFFNESS = (0.5, 0.4, 0.3), (1.0, 0.8, 0.6), 0.05, 2.0
 RATIOS = np.array([1.0, 0.8, 0.6])
@@ -151,7 +151,7 @@ def test_newton_takes_the_direction_that_differences_give():
     tree, own, ties, c = engine.tree.nodes, engine.own, engine.ties, 0.05
     stage = Stage(engine.model, tree, engine.work, own, ties, c)
     nodes, numbers, rows = own.nodes, own.maps.own, ties.rows
-    free = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"])) if node["driven"] != FOLLOWER]
+    free = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"])) if node["driven"] != MAPPED]
     index = tuple(np.array(free).T)
     nodes["aq"], nodes["av"] = 0.3 * rng.normal(size=nodes["aq"].shape), rng.normal(size=nodes["av"].shape)
     nodes["turn"] = [1.0, 0.0, 0.0, 0.0]

@@ -9,7 +9,7 @@ with W the loads on the body, in its frame. Gravity is one of them.
 """
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import FOLLOWER, SPLINE
+from dalembert.model.tree import HELD, SPLINE, TARGET
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -174,7 +174,7 @@ def balance(stage):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            at.g[j] = 0.0 if node.driven != 0 and node.driven != FOLLOWER else dot6(load6(at.S[j]), F) - at.tau[j]
+            at.g[j] = 0.0 if node.driven in (TARGET, HELD) else dot6(load6(at.S[j]), F) - at.tau[j]
             fine = fine and isfinite(at.g[j])
         if node.parent >= 0:
             above = nodes[node.parent].F
@@ -291,15 +291,43 @@ def size_of(stage):
 
 @kernel
 def rounding_floor(stage):
-    """The residual that rounding alone can cause, in m/s."""
+    """The residual that rounding alone can cause, in m/s. Overwrites ``s`` of the nodes.
+
+    Accelerations are differences of rates, so every joint's carries the rounding of a rate divided by c; down a long chain these
+    move the far bodies by their levers, and the forces that this takes add up on the way back. ``s`` holds squares of the errors of
+    angular and linear acceleration with their product, then the errors of force and torque.
+    """
     tree, nodes, size = stage.tree, stage.own.nodes, 0.0
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
+        turning, moving = 0.0, 0.0
+        for j in range(node.count):
+            turn, move = load6(at.S[j])
+            lost = 2e-16 * (abs(at.v[j]) + abs(at.av[j])) / stage.c
+            turning += (lost * norm3(turn)) ** 2
+            moving += (lost * norm3(move)) ** 2
+        both, lever = 0.0, 0.0
+        if node.parent >= 0:
+            above = nodes[node.parent].s
+            lever = norm3(load3(at.p))
+            moving += above[2] + 2.0 * lever * above[1] + lever * lever * above[0]
+            both = above[1] + lever * above[0]
+            turning += above[0]
+        at.s[0], at.s[1], at.s[2] = turning, both, moving
+        J = load9(node.inertia)
+        at.s[3], at.s[4] = node.mass * sqrt(moving), max(abs(J[0]), abs(J[4]), abs(J[8])) * sqrt(turning)
+    for i in range(tree.shape[0] - 1, -1, -1):
+        node, at = tree[i], nodes[i]
+        torque, force = load6(at.F)
+        load_torque, load_force = load6(at.load)
         for j in range(0 if node.driven else node.count):
             # rotations mix the parts of a force, and loads may cancel what the motion asks for: sizes count, not parts
             turn, move = load6(at.S[j])
-            torque, force = load6(at.F)
-            load_torque, load_force = load6(at.load)
             total = abs(at.tau[j]) + norm3(turn) * (norm3(torque) + norm3(load_torque)) + norm3(move) * (norm3(force) + norm3(load_force))
-            size = max(size, total * at.scale[j])
-    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage), map_floor(stage))
+            lost = norm3(turn) * at.s[4] + norm3(move) * at.s[3]
+            size = max(size, (1e-14 * tree.shape[0] * total + lost) * at.scale[j])
+        if node.parent >= 0:
+            above = nodes[node.parent].s
+            above[3] += at.s[3]
+            above[4] += at.s[4] + norm3(load3(at.p)) * at.s[3]
+    return max(size / stage.c, tie_floor(stage), map_floor(stage))

@@ -77,7 +77,6 @@ def evaluate_ties(stage):
         elif row.kind == DIRECTION:
             evaluate_direction(stage, row)
         elif row.kind == KEPT or row.kind == LAW:
-            evaluate_coupling(model, work, row.index, False)
             evaluate_tie(stage, row)
         else:
             evaluate_across(stage, row)
@@ -118,6 +117,7 @@ def evaluate_tie(stage, row):
     """A gear, a path or a user's function."""
     model, work = stage.model, stage.work
     coupling, tie = model.couplings[row.index], work.couplings[row.index]
+    evaluate_coupling(model, work, row.index, False)
     for e in range(row.first, row.first + row.ends):
         end = stage.ties.ends[e]
         G = work.ends[coupling.first + end.slot].G

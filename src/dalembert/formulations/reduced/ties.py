@@ -124,6 +124,14 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree, maps: Maps | None
     )
 
 
+def no_ties() -> Ties:
+    """Of a tree alone."""
+    nothing = Reach(*_listed([]), *_listed([]), *_listed([]))
+    return Ties(
+        np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1), nothing,
+    )
+
+
 def _reach(tree: Tree, rows: np.ndarray, ends: np.ndarray, maps: Maps | None) -> Reach:
     """Nodes and rows by trees."""
     owner = np.zeros(len(tree.nodes), np.int64)
@@ -150,14 +158,3 @@ def _reach(tree: Tree, rows: np.ndarray, ends: np.ndarray, maps: Maps | None) ->
 def _listed(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Where each list begins (and the last one ends), and all of them one after the other."""
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([item for part in lists for item in part], np.int64)
-
-
-def no_ties() -> Ties:
-    """Of a tree alone."""
-    return Ties(np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1), no_reach())
-
-
-def no_reach() -> Reach:
-    """Of no rows and no trees."""
-    nothing = np.zeros(1, np.int64), np.zeros(0, np.int64)
-    return Reach(*nothing, *nothing, *nothing)

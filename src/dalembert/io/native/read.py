@@ -16,6 +16,7 @@ from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
+from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
 from dalembert.mechanism.strands import Strand
@@ -173,10 +174,20 @@ def _frame(value: Any, what: str) -> np.ndarray:
 
 
 def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -> None:
-    name, parameters = entry["name"], dict(entry["parameters"])
-    kind = TYPES.get(entry["type"])
-    if kind is None:
-        raise ModelError(f"joint {name!r} has the unknown type {entry['type']!r}; choose from: {', '.join(TYPES)}")
+    name, joint = entry["name"], _read_kind(entry, entry["name"], options)
+    element = mechanism.joint(name, joint, entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
+    for field in ("point_parent", "point_child"):
+        object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
+    for field in ("frame_parent", "frame_child"):
+        object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
+
+
+def _read_kind(entry: dict[str, Any], name: str, options: Options, depth: int = 0) -> Joint:
+    """A joint's type with its parameters; of a composite one, those of its two parts too."""
+    parameters = dict(entry.get("parameters", {}))
+    kind = TYPES.get(entry.get("type", ""))
+    if kind is None or depth > 6:
+        raise ModelError(f"joint {name!r} has the unknown type {entry.get('type')!r}; choose from: {', '.join(TYPES)}")
     unknown = set(parameters) - {f.name for f in fields(kind)} - {"spring"}  # the joint itself says what became of that
     if unknown:
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
@@ -188,16 +199,16 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
         parameters["bearing"] = _read_bearing(parameters["bearing"], name)
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
+    for part in ("first", "second"):
+        if part in parameters:
+            if not isinstance(parameters[part], dict):
+                raise ModelError(f"joint {name!r}: its {part} joint must have a type and may have parameters, got {parameters[part]!r}")
+            parameters[part] = _read_kind(parameters[part], name, options, depth + 1)
     tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
     try:
-        joint = kind(**tuples)
+        return kind(**tuples)
     except ModelError as error:
         raise ModelError(f"joint {name!r}: {error}") from None
-    element = mechanism.joint(name, joint, entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
-    for field in ("point_parent", "point_child"):
-        object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
-    for field in ("frame_parent", "frame_child"):
-        object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
 
 
 def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:

@@ -12,10 +12,11 @@ from dalembert.mechanism import convex, shapes
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import JOINTS, Joint, PointSpring
+from dalembert.mechanism.moving_joints import MOVING_JOINTS
 from dalembert.mechanism.shapes import Shape
 
 FORMAT = 1
-TYPES: dict[str, type[Joint]] = {kind.__name__: kind for kind in (*JOINTS, PointSpring)}
+TYPES: dict[str, type[Joint]] = {kind.__name__: kind for kind in (*JOINTS, *MOVING_JOINTS, PointSpring)}
 SHAPES: dict[str, type[Shape]] = {
     name: kind for module in (shapes, convex) for name, kind in vars(module).items()
     if inspect.isclass(kind) and issubclass(kind, Shape) and not inspect.isabstract(kind) and not name.startswith("_")
@@ -109,6 +110,12 @@ def schema() -> dict[str, Any]:
     published["$defs"]["Bearing"] = {
         "type": "object", "required": ["friction", "radius"], "additionalProperties": False,
         "properties": {f.name: {"type": "number"} for f in fields(Bearing)} | {"length": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
+    }
+    for part in ("first", "second"):
+        joint["parameters"]["properties"][part] = {"$ref": "#/$defs/JointPart"}
+    published["$defs"]["JointPart"] = {
+        "type": "object", "required": ["type"],
+        "properties": {"type": joint["type"], "parameters": joint["parameters"]},
     }
     published["$defs"]["Shape"] = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "enum": sorted(SHAPES)}}}
     for owner in ("Body", "Visual"):

@@ -15,6 +15,7 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
+from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
@@ -98,21 +99,23 @@ def _packed(array: np.ndarray, kind: str) -> str:
 
 
 def _joint(joint: JointElement) -> dict[str, Any]:
-    kind = joint.type
-    if TYPES.get(type(kind).__name__) is not type(kind):
-        raise ModelError(f"joint {joint.name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
-    data: dict[str, Any] = dict(name=joint.name, type=type(kind).__name__, parent=joint.parent.name, child=joint.child.name)
-    parameters: dict[str, Any] = {}
-    for field in fields(kind):
-        value = _plain(getattr(kind, field.name))
-        if value is None or (field.name in LAWS and _says_nothing(value)):
-            continue
-        parameters[field.name] = _worded(value) if field.name in ("drive", "limits", "servo", "bearing") else value
-    if parameters:
-        data["parameters"] = parameters
+    data: dict[str, Any] = dict(name=joint.name, **_kind(joint.type, joint.name), parent=joint.parent.name, child=joint.child.name)
     for name in ("point_parent", "point_child", "frame_parent", "frame_child"):
         data[name] = _plain(getattr(joint, name))
     return data
+
+
+def _kind(kind: Joint, name: str) -> dict[str, Any]:
+    """The type of a joint with its parameters."""
+    if TYPES.get(type(kind).__name__) is not type(kind):
+        raise ModelError(f"joint {name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
+    parameters: dict[str, Any] = {}
+    for field, given in kind.describe().items():
+        value = _kind(given, name) if isinstance(given, Joint) else _plain(given)
+        if value is None or (field in LAWS and _says_nothing(value)):
+            continue
+        parameters[field] = _worded(value) if field in ("drive", "limits", "servo", "bearing") else value
+    return dict(type=type(kind).__name__, **(dict(parameters=parameters) if parameters else {}))
 
 
 def _says_nothing(law: Any) -> bool:
