@@ -77,7 +77,6 @@ def evaluate_ties(stage):
         elif row.kind == DIRECTION:
             evaluate_direction(stage, row)
         elif row.kind == KEPT or row.kind == LAW:
-            evaluate_coupling(model, work, row.index, False)
             evaluate_tie(stage, row)
         else:
             evaluate_across(stage, row)
