@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.reduced.maps import Maps
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.own_rows import DISTANCE_ROW
-from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
+from dalembert.model.records import CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
 from dalembert.model.tree import Tree
 
 #: kinds of rows: a joint's row that stays closed; a direction of such a joint with laws; a coupling that stays zero; one with a
@@ -94,7 +94,7 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree, maps: Maps | None
                 for side in range(2):
                     add(ACROSS_JOINT, index, k, pair, side, row)
         for k in range(int(joint["free"])):
-            if joint["driven"][k] or joint["free_kind"][k] == BALL or (not joint["active"] and joint["damping"][k] == 0.0):
+            if joint["driven"][k] or (not joint["active"] and joint["damping"][k] == 0.0):
                 continue
             row = add(DIRECTION, index, k, pair)
             if joint["free_kind"][k] == DISTANCE:
