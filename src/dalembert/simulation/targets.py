@@ -157,6 +157,16 @@ def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: floa
     return rates
 
 
+def target_accelerations(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
+    """(joints, 6) accelerations of targets: zero for values, NaN for free rotations that are functions of time."""
+    found = np.zeros((len(mechanism.joints), 6))
+    for name, target in targets.items():
+        element = mechanism[name]
+        if callable(target):
+            found[element.index, : element.type.freedom] = np.nan if turns_freely(element) else target_derivative(element, target, time, 2)
+    return found
+
+
 def turns_freely(element: JointElement) -> bool:
     """True when the last three coordinates of a joint are a rotation vector."""
     return any(kind == "ball" for kind, _ in element.type.directions)

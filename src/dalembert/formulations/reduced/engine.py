@@ -10,6 +10,7 @@ from dalembert.formulations.engine import Inputs, Knot, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
+from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.reading import TreeReader
 from dalembert.formulations.reduced.start import Starter, chart_numbers, node_name
@@ -18,13 +19,9 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-<<<<<<< HEAD
+from dalembert.model.compile_forces import coupling_names
 from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
-from dalembert.solvers.outcomes import BEYOND, SINGULAR, SOLVED, TOO_FAST
-=======
-from dalembert.model.tree import SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
->>>>>>> joints
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -40,7 +37,8 @@ class ReducedEngine(MaximalEngine):
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
-        self.ties = build_ties(mechanism, self.model, self.tree)
+        self.maps = build_maps(mechanism, self.tree)
+        self.ties = build_ties(mechanism, self.model, self.tree, self.maps)
         self.one_start = options.method in MULTISTEP
         tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
         self.nodes = tuple(tableau.c)
@@ -48,7 +46,7 @@ class ReducedEngine(MaximalEngine):
         self.step_options = StepOptions(
             COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
         )
-        self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)))
+        self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)), self.maps)
         self.model = self.model._replace(splines=self.tree.splines)
         self.tree.nodes["switch"] = options.switch_charts
         charts = chart_numbers(mechanism, self.tree, options.rotations)
@@ -59,10 +57,11 @@ class ReducedEngine(MaximalEngine):
     # ---- states
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
-        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
+        return (NODE_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (OWN_STATE, len(self.maps.own)), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: ReducedState, start: Start, rates: np.ndarray) -> None:
         self.starter.start(start, state)
+        start_maps(self.mechanism, start, rates, state.maps)
 
     @property
     def reads_tree(self) -> bool:
@@ -103,10 +102,12 @@ class ReducedEngine(MaximalEngine):
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        begin_watch(self.maps, self.view(numbers).maps)
         outcome, done, size = self.enter(
             run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
         self.outcome = (int(outcome), float(size))
+        check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
@@ -120,21 +121,17 @@ class ReducedEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-<<<<<<< HEAD
-        if outcome == BEYOND:
-            return StepFailure(f"{where} leads beyond a spline: {self.beyond()}. Stop the run before, or give the spline more control frames.")
+        mapped = trouble(self.mechanism, self.maps)
+        if mapped is not None:
+            return StepFailure(f"{where} has no solution: {mapped}")
+        beyond = self.beyond()
+        if beyond:
+            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
         if outcome == TOO_FAST:
             return StepFailure(
                 f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {self.fastest_turn()}, too far for one of "
                 "these to tell where it comes out. Use a smaller dt.")
         reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
-=======
-        beyond = self.beyond()
-        if beyond:
-            return StepFailure(f"{where} leads beyond a spline: {beyond}. Stop the run before, or give the spline more control frames.")
-        reasons = {SINGULAR: "a pivot is singular", TOO_FAST: "a joint turns by more than a radian even in the shortest"}
-        reason = reasons.get(outcome, "Newton did not converge")
->>>>>>> joints
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
             f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
@@ -148,7 +145,7 @@ class ReducedEngine(MaximalEngine):
             row = ties[int(np.argmax(closed))]
             if row["kind"] == CLOSED:
                 return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop"
-            return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
+            return f"coupling {coupling_names(self.mechanism)[int(row['index'])]!r}"
         size = np.abs(self.own.nodes["g"] * self.own.nodes["scale"]).max(axis=1, initial=0.0)
         index = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
         return f"{'joint' if self.tree.nodes['joint'][index] >= 0 else 'body'} {node_name(self.mechanism, self.tree, index)!r}"

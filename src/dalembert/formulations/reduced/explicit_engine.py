@@ -28,6 +28,7 @@ from dalembert.formulations.reduced.explicit import (
 )
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
+from dalembert.formulations.reduced.maps import OWN_STATE
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
@@ -88,7 +89,7 @@ class FlowEngine(MaximalEngine):
         return (FLOW_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
-        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, state.clock)
+        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, np.zeros(0, OWN_STATE), state.clock)
         self.starter.start(start, whole)
         for name in FLOW_STATE.names:
             state.nodes[name] = whole.nodes[name]

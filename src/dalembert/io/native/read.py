@@ -18,6 +18,7 @@ from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
+from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
 
 
@@ -63,6 +64,9 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         _read_joint(mechanism, entry, options)
     for entry in data["gears"]:
         mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
+    for entry in data["maps"]:
+        joints = [(tied["joint"], tied["direction"]) for tied in entry["joints"]]
+        mechanism.coordinate_map(entry["name"], joints, matrix=entry["matrix"], offset=entry["offset"], near=entry["near"])
     for entry in data["wrenches"]:
         mechanism.wrench(entry["body"], force=entry["force"], torque=entry["torque"])
     _read_forces(mechanism, data)
@@ -92,6 +96,8 @@ def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:
         laws = dict(stiffness=entry["stiffness"], damping=entry["damping"], length=entry["rest"], drive=entry["drive"])
         path = (mechanism.cable if entry["pulls"] else mechanism.path)(entry["name"], [(body, _in_world(body, p)) for body, p in ends], **laws)
         object.__setattr__(path, "points", np.array([point for _, point in ends]))
+    for entry in data["strands"]:
+        mechanism._append_strand(_read_strand(mechanism, entry))
     for entry in data["forces"]:
         point = vector(entry["point"], 3, f"point of force {entry['name']!r}")
         object.__setattr__(mechanism.force(entry["name"], entry["body"], entry["force"], follows=entry["follows"]), "point", point)
@@ -99,6 +105,18 @@ def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:
         mechanism.drag(**entry)
     for entry in data["penalties"]:
         _keep(mechanism.penalty(**entry), normal=entry["normal"])
+
+
+def _read_strand(mechanism: Mechanism, entry: dict[str, Any]) -> Strand:
+    what = f"strand {entry['name']!r}"
+    paths = tuple(mechanism[name] for name in entry["paths"])
+    if len(paths) != len(entry["points"]) - 1 or not all(isinstance(path, LinePath) for path in paths):
+        raise ModelError(f"{what} needs a path between each of its points and the next one, got {entry['paths']}")
+    if not entry["radius"] > 0.0:
+        raise ModelError(f"{what}: radius must be positive, got {entry['radius']}")
+    points = np.array([vector(end["point"], 3, f"a point of {what}") for end in entry["points"]])
+    colour: Any = tuple(vector(entry["colour"], 4, f"colour of {what}").tolist())
+    return Strand(entry["name"], tuple(mechanism._body(end["body"], what) for end in entry["points"]), points, paths, entry["radius"], colour)
 
 
 def _in_world(body: Body, point: np.ndarray) -> np.ndarray:

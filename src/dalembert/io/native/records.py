@@ -57,6 +57,10 @@ def file_record() -> Any:
     path = struct(
         "Path", ("name", str), ("points", list[end]), ("stiffness", float, 0.0), ("damping", float, 0.0), ("rest", float), ("pulls", bool, False),
         ("drive", str | None, None))
+    tied = struct("MapJoint", ("joint", str), ("direction", int, 0))
+    linear_map = struct(
+        "CoordinateMap", ("name", str), ("joints", list[tied]), ("matrix", Matrix), ("offset", Vector), ("near", Vector))
+    strand = struct("Strand", ("name", str), ("points", list[end]), ("paths", list[str]), ("radius", float), ("colour", Vector))
     force = struct("Force", ("name", str), ("body", str), ("force", Vector), ("point", Vector, nothing), ("follows", bool, False))
     drag = struct("Drag", ("name", str), ("body", str), ("linear", float, 0.0), ("angular", float, 0.0))
     penalty = struct(
@@ -79,7 +83,7 @@ def file_record() -> Any:
         "ContactPoint", ("body", str), ("point", Vector), ("radius", float, 0.0), ("friction", Fraction, None), ("restitution", Fraction, None))
     pair = struct("Pair", ("between", list[str]), ("friction", float, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
     lists = dict(
-        joints=joint, gears=gear, paths=path, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
+        joints=joint, gears=gear, maps=linear_map, paths=path, strands=strand, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
         colliders=collider, contact_points=point, pairs=pair, visuals=visual, report=str,
     )
     return struct(

@@ -15,8 +15,10 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
+from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
 
 Surface = Ground | Obstacle | HeightField | Collider | ContactPoint
@@ -24,7 +26,7 @@ Surface = Ground | Obstacle | HeightField | Collider | ContactPoint
 
 def to_data(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism as plain dicts, lists, numbers and words."""
-    functions = [*(path for path in mechanism.paths if path.law is not None), *mechanism.force_laws, *mechanism.constraints]
+    functions = [*(path for path in mechanism.paths if path.law is not None), *mechanism.force_laws, *mechanism.constraints, *(m for m in mechanism.maps if m.function is not None)]
     if functions:
         raise ModelError(f"no model file can hold a Python function, and {mechanism.name!r} has those of: {', '.join(map(repr, functions))}")
     data: dict[str, Any] = dict(
@@ -33,7 +35,8 @@ def to_data(mechanism: Mechanism) -> dict[str, Any]:
     )
     optional = dict(
         gears=[_gear(c) for c in mechanism.couplings],
-        paths=[_path(p) for p in mechanism.paths], forces=[_on_body(f) for f in mechanism.point_forces],
+        maps=[_map(m) for m in mechanism.maps],
+        paths=[_path(p) for p in mechanism.paths], strands=[_strand(s) for s in mechanism.strands], forces=[_on_body(f) for f in mechanism.point_forces],
         drags=[_on_body(d) for d in mechanism.drags], penalties=[_on_body(p) for p in mechanism.penalties],
         grounds=[_on_body(e) for e in mechanism.grounds], obstacles=[_on_body(e) for e in mechanism.obstacles],
         terrains=[_on_body(e) for e in mechanism.terrains], colliders=[_on_body(e) for e in mechanism.colliders],
@@ -138,6 +141,16 @@ def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
     if "shape" in data:
         data["shape"] = _shape(data["shape"])
     return _drop({name: _plain(value) for name, value in data.items()})
+
+
+def _map(element: CoordinateMap) -> dict[str, Any]:
+    joints = [dict(joint=joint.name, direction=direction) for joint, direction in zip(element.joints, element.directions)]
+    return dict(name=element.name, joints=joints, matrix=_plain(element.matrix), offset=_plain(element.offset), near=_plain(element.near))
+
+
+def _strand(strand: Strand) -> dict[str, Any]:
+    points = [dict(body=body.name, point=_plain(point)) for body, point in zip(strand.bodies, strand.points)]
+    return dict(name=strand.name, points=points, paths=[path.name for path in strand.paths], radius=strand.radius, colour=_plain(strand.colour))
 
 
 def _path(path: LinePath) -> dict[str, Any]:
