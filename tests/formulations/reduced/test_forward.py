@@ -4,6 +4,7 @@ import pytest
 from test_tree_solve import JOINTS, SPLINES, random_tree
 
 import dalembert as da
+from dalembert.formulations.reduced.engine import ReducedEngine
 from dalembert.formulations.reduced.equations import Stage, inverse_dynamics
 from dalembert.formulations.reduced.forward import Flow, forward_dynamics, inverse_inertia, new_flow
 from dalembert.model.tree import POINT
@@ -12,7 +13,7 @@ from dalembert.model.tree import POINT
 def in_motion(seed: int):
     """An engine of a random tree with forward dynamics in motion, and the same motion for inverse dynamics."""
     rng = np.random.default_rng(seed)
-    engine = da.Reduced(dt=0.01).engine(random_tree(9, rng, (*SPLINES, *SPLINES, *JOINTS)))
+    engine = ReducedEngine(random_tree(9, rng, (*SPLINES, *SPLINES, *JOINTS)), da.Reduced(dt=0.01))
     tree = engine.tree.nodes
     own = new_flow(tree)
     nodes = own.nodes

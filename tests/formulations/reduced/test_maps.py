@@ -1,4 +1,6 @@
 """Coordinate maps: one angle bends a finger, in all formulations, against an equation of one freedom and against gears."""
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.errors import ModelError
+from dalembert.formulations.reduced.engine import ReducedEngine
 from dalembert.formulations.reduced.equations import Stage, residual
 from dalembert.formulations.reduced.step import direction, factorise
 from dalembert.formulations.reduced.ties import MOVED
@@ -77,7 +80,8 @@ BENT = (bent, lambda y: [1.0, 0.8 + 0.2 * y, 0.6 * np.cos(0.6 * y)])
 @pytest.mark.parametrize(("make", "closed"), [(mapped, LINEAR), (lambda: mapped(bent), BENT)], ids=["matrix", "function"])
 @pytest.mark.parametrize(("method", "order"), [("bdf1", 1), ("bdf2", 2), ("sdirk2", 2), ("pareschi_russo", 2)])
 def test_reduced_tends_to_the_equation_of_one_freedom(make, closed, method, order):
-    exact = one_freedom(*closed, 0.4)
+    q, slope = closed
+    exact = one_freedom(q, slope, 0.4)
     errors = []
     for dt in (0.01, 0.005):
         series = da.Simulation(make(), da.Reduced(dt=dt, method=method, tolerance=1e-12)).run(0.4).coordinate_map("curl")
@@ -120,9 +124,10 @@ def test_compiled_and_python_functions_agree():
     def slopes(y):
         return np.array([[1.0], [0.8 + 0.2 * y[0]], [0.6 * np.cos(0.6 * y[0])]])
 
-    given = [{}, {"jacobian": lambda y: BENT[1](y[0])}]
+    given: list[dict[str, Any]] = [{}, {"jacobian": lambda y: BENT[1](y[0])}]
     runs = [da.Simulation(mapped(bent, **more), da.Reduced(dt=0.01)).run(0.3) for more in given]
-    runs += [da.Simulation(mapped(compiled, **more), da.Reduced(dt=0.01)).run(0.3) for more in ({}, {"jacobian": slopes})]
+    compiled_too: list[dict[str, Any]] = [{}, {"jacobian": slopes}]
+    runs += [da.Simulation(mapped(compiled, **more), da.Reduced(dt=0.01)).run(0.3) for more in compiled_too]
     for run in runs[1:]:
         np.testing.assert_allclose(run.position, runs[0].position, atol=1e-9)
 
@@ -147,7 +152,7 @@ def branched(damping: float = 0.0) -> da.Mechanism:
 
 def test_newton_takes_the_direction_that_differences_give():
     rng = np.random.default_rng(0)
-    engine = da.Reduced(dt=0.01).engine(branched())
+    engine = ReducedEngine(branched(), da.Reduced(dt=0.01))
     tree, own, ties, c = engine.tree.nodes, engine.own, engine.ties, 0.05
     stage = Stage(engine.model, tree, engine.work, own, ties, c)
     nodes, numbers, rows = own.nodes, own.maps.own, ties.rows

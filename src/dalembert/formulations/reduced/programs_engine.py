@@ -22,8 +22,8 @@ from dalembert.formulations.maximal.contact_engine import ContactRecording
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.contact_engine import ContactEngine
 from dalembert.formulations.reduced.contact_step import carry_on, recall, recall_pose
-from dalembert.formulations.reduced.encounter import balance, motion_to_end, nodes
-from dalembert.formulations.reduced.equations import Stage, residual
+from dalembert.formulations.reduced.encounter import motion_to_end, nodes
+from dalembert.formulations.reduced.equations import Stage, balance, residual
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.step import (
     accept,

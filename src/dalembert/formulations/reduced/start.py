@@ -50,7 +50,7 @@ def beyond(mechanism: Mechanism, tree: Tree, at: np.ndarray) -> str:
         node, x = tree.nodes[index], at["x"][index]
         ends, x = node["cells"][: node["count"]], x[: node["count"]]
         if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
-            found.append(f"joint {node_name(mechanism, tree, index)!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
+            found.append(f"joint {node_name(mechanism, tree, int(index))!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
     return "; ".join(found)
 
 
