@@ -17,7 +17,7 @@ from dalembert.errors import (
     StepFailure,
 )
 from dalembert.formulations.implicit import Implicit
-from dalembert.formulations.reduced import Reduced
+from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.gradients.objective import value_and_gradient
 from dalembert.gradients.validate import GradientCheck, validate_gradients
@@ -60,6 +60,7 @@ __all__ = [
     "Mesh",
     "MissingExtraError",
     "ModelError",
+    "Moment",
     "OverlapError",
     "Reduced",
     "Rod",

@@ -141,8 +141,9 @@ def _parser() -> Parser:
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
     stepping = Parser(add_help=False)
-    stepping.add_argument("--formulation", choices=("variational", "implicit"), default="variational", help="(default: %(default)s)")
-    stepping.add_argument("--method", choices=METHODS, help="of the implicit formulation (default: bdf2)")
+    stepping.add_argument("--formulation", choices=METHODS, default="variational", help="(default: %(default)s)")
+    methods = list(dict.fromkeys(method for names in METHODS.values() for method in names))
+    stepping.add_argument("--method", choices=methods, help="of the implicit and the reduced formulation (default: bdf2)")
 
     parser = Parser(prog="dalembert", description="Exact multibody dynamics.", parents=[common])
     parser.add_argument("--version", action="version", version=f"dalembert {dalembert.__version__}")
@@ -230,12 +231,16 @@ def _start(mechanism: Any, formulation: Any, joints: list[tuple[str, list[float]
 
 def _formulation(options: argparse.Namespace) -> Any:
     import dalembert as da
+    from dalembert.comparison import METHODS
 
-    if options.formulation == "implicit":
-        return da.Implicit(dt=options.dt, method=options.method or "bdf2")
-    if options.method is not None:
-        raise UsageError("--method belongs to --formulation implicit")
-    return da.Variational(dt=options.dt)
+    known = METHODS[options.formulation]
+    if options.method is not None and options.method not in known:
+        owners = " or ".join(name for name, methods in METHODS.items() if options.method in methods)
+        raise UsageError(f"--method {options.method} belongs to --formulation {owners}")
+    if options.formulation == "variational":
+        return da.Variational(dt=options.dt)
+    make = da.Implicit if options.formulation == "implicit" else da.Reduced
+    return make(dt=options.dt, method=options.method or "bdf2")
 
 
 def _check_extras(*paths: Path | None) -> None:
@@ -320,7 +325,7 @@ def _view(options: argparse.Namespace) -> int:
 
 def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
     """Let joints that take a force follow a target instead; returns the ranges of those with limits (m or rad)."""
-    geared = {coupling.first.name for coupling in mechanism.couplings}
+    geared = {coupling.first.name for coupling in mechanism.couplings} | {joint.name for tied in mechanism.maps for joint in tied.joints}
     ranges = {}
     for joint in list(mechanism.joints):
         if joint.type.freedom == 1 and joint.type.drive == ("force",) and joint.name not in geared:

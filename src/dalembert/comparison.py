@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,15 +14,20 @@ from dalembert.errors import AssemblyError, DalembertError, StepFailure
 from dalembert.formulations.engine import Formulation
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
+from dalembert.formulations.reduced import Reduced
+from dalembert.formulations.reduced.options import METHODS as REDUCED_METHODS
 from dalembert.formulations.variational import Variational
 from dalembert.simulation.simulation import Simulation
 
-#: methods of the implicit formulation
-METHODS = (*MULTISTEP, *TABLEAUS, "semi_implicit")
+#: methods of each formulation
+METHODS: dict[str, tuple[str, ...]] = {"variational": (), "implicit": (*MULTISTEP, *TABLEAUS, "semi_implicit"), "reduced": REDUCED_METHODS}
+#: methods of the reduced formulation whose steps are those asked for: adaptive ones have no order, and baselines drift
+COMPARED = (*MULTISTEP, *TABLEAUS, "linearly_implicit", "semi_implicit", "rk4")
 #: every formulation and method by name, from a step (s)
 CANDIDATES: dict[str, Callable[[float], Formulation]] = {
     "variational": lambda dt: Variational(dt=dt),
-    **{f"implicit {method}": (lambda dt, method=method: Implicit(dt=dt, method=method)) for method in METHODS},
+    **{f"implicit {method}": (lambda dt, method=method: Implicit(dt=dt, method=method)) for method in METHODS["implicit"]},
+    **{f"reduced {method}": (lambda dt, method=method: Reduced(dt=dt, method=method)) for method in COMPARED},
 }
 
 
@@ -69,10 +74,10 @@ class Comparison:
         """A table of the differences, with the order that they show, and of the runs with the smallest step."""
         name, _ = self.reference()
         yield f"largest difference of a position, in m, from {name} extrapolated to dt = 0"
-        yield " " * 24 + "".join(f"{f'dt {dt:.3g}':>11}" for dt in self.steps) + f"{'order':>8}{'violation':>11}{'energy':>12}{'time':>9}"
+        yield " " * 26 + "".join(f"{f'dt {dt:.3g}':>11}" for dt in self.steps) + f"{'order':>8}{'violation':>11}{'energy':>12}{'time':>9}"
         for column, errors in zip(self.columns, self.differences().values()):
             cells = "".join("     failed" if np.isnan(e) else f"{e:11.2e}" for e in errors) + " " * 11 * (len(self.steps) - len(errors))
-            yield f"{column.name:24}{cells}{order(errors):>8}{column.violation:11.1e}{column.energy:+10.1e} J{column.seconds:7.2f} s"
+            yield f"{column.name:26}{cells}{order(errors):>8}{column.violation:11.1e}{column.energy:+10.1e} J{column.seconds:7.2f} s"
         yield "violation (m or rad), change of the energy and time to run are those of the smallest step"
 
     def plot(self, title: str, path: str | Path | None = None) -> Any:
@@ -82,8 +87,9 @@ class Comparison:
         figure = new_figure(path)
         axis = figure.subplots()
         differences = self.differences()
-        for (name, errors), colour, marker in zip(differences.items(), COLOURS, "os^Dvp"):
-            axis.loglog(self.steps[: len(errors)], np.maximum(errors, 1e-16), marker=marker, markersize=5, color=colour, label=name)
+        for (name, errors), colour, marker in zip(differences.items(), cycle(COLOURS), cycle("os^Dvp")):
+            line = ":" if name.startswith("reduced") else "-"
+            axis.loglog(self.steps[: len(errors)], np.maximum(errors, 1e-16), marker=marker, markersize=5, color=colour, linestyle=line, label=name)
         least = min((e for errors in differences.values() for e in errors if e > 0.0), default=1e-16)
         for slope in (1, 2):
             axis.loglog(self.steps, [0.5 * least * (dt / self.steps[-1]) ** slope for dt in self.steps], color=FAINT, linestyle="--", zorder=0)

@@ -93,7 +93,7 @@ class Peer:
             for model, what, where in parts[::-1] if backwards else parts:
                 last = self.add(model, last, placement, what, where, backwards)
                 placement = pin.SE3.Identity()
-        for i, inertia in enumerate(kind.armature):
+        for inertia in np.atleast_1d(np.asarray(kind.armature, dtype=float)):
             if inertia:
                 self.model.armature[self.model.idx_vs[last]] = inertia
         self.finish(body, last, there.inverse())

@@ -8,7 +8,7 @@ import dalembert as da
 def sprung(rng: np.random.Generator, *, damped: bool) -> da.Mechanism:
     """Bodies with springs along joints, between points and in a cable; a loop; a wrench."""
     mechanism = da.Mechanism("sprung")
-    bodies = [random_body(mechanism, f"body {i}", rng) for i in range(5)]
+    bodies = [random_body(mechanism, f"body {i}", rng) for i in range(6)]
     damping = 0.3 if damped else 0.0
     kinds = [
         da.Revolute(axis=[1, 2, 3], stiffness=3.0, rest=0.2, damping=damping), da.Spherical(stiffness=[1.0, 2.0, 3.0], damping=damping),
@@ -18,6 +18,7 @@ def sprung(rng: np.random.Generator, *, damped: bool) -> da.Mechanism:
         ends = (bodies[i - 1] if i else mechanism.world, bodies[i])
         mechanism.joint(f"joint {i}", kind, *(ends[::-1] if i == 1 else ends), at=rng.normal(size=3))
     mechanism.joint("rail", da.Prismatic(axis="y", stiffness=2.0), bodies[0], bodies[4], at=rng.normal(size=3))
+    mechanism.joint("slot", da.Slot(axis=[1, 1, 0], stiffness=[1.0, 2.0, 3.0, 1.0], damping=damping), bodies[1], bodies[5], at=rng.normal(size=3))
     mechanism.spring("spring", bodies[0], bodies[2], at=(rng.normal(size=3), rng.normal(size=3)), stiffness=5.0, damping=damping, length=0.1)
     mechanism.cable("cable", [("body 1", (0.1, 0, 0)), ("body 4", (0, 0.2, 0)), (mechanism.world, (0, 0, 2.0))], stiffness=20.0, damping=damping, length=0.5)
     if damped:

@@ -6,6 +6,27 @@ import numpy as np
 import dalembert as da
 from dalembert.mechanism.mechanism import Body
 
+
+def curve() -> da.SplineCurve:
+    """A motion along a bent line that turns."""
+    rng = np.random.default_rng(1)
+    turns = np.column_stack([np.ones(6), 0.4 * rng.normal(size=(6, 3))])
+    return da.SplineCurve(np.column_stack([0.5 * np.arange(6), 0.2 * rng.normal(size=(6, 2)), turns]))
+
+
+def surface() -> da.SplineSurface:
+    """A motion over a bent sheet."""
+    grid = 0.2 * np.random.default_rng(2).normal(size=(5, 4, 6))
+    grid[..., 0] += 0.4 * np.arange(5)[:, None]
+    grid[..., 1] += 0.4 * np.arange(4)
+    return da.SplineSurface(grid)
+
+
+#: joints that bring a motion of their own
+MOVING: dict[str, Callable[[], da.Joint]] = {
+    "SplineCurve": curve, "SplineSurface": surface,
+    "CompositeJoint": lambda: da.CompositeJoint(da.Spherical(), da.Cylindrical(axis=(1, 1, 0)), position=(0.3, 0, 0.1), orientation=(1, 0.2, 0.3, 0.1)),
+}
 #: every joint of the table that can be part of a tree
 KINDS: dict[str, Callable[[], da.Joint]] = {
     "Revolute": lambda: da.Revolute(axis=[1, 2, 3]), "Prismatic": lambda: da.Prismatic(axis=[2, -1, 1]),

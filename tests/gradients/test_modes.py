@@ -12,7 +12,7 @@ from scipy.special import jn_zeros, roots_laguerre
 
 import dalembert as da
 
-FORMULATIONS = {"variational": da.Variational(dt=0.01), "implicit": da.Implicit(dt=0.01, method="bdf2")}
+FORMULATIONS = {"variational": da.Variational(dt=0.01), "implicit": da.Implicit(dt=0.01, method="bdf2"), "reduced": da.Reduced(dt=0.01)}
 VARIATIONAL = FORMULATIONS["variational"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from published import problem
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
@@ -56,6 +57,43 @@ def test_energies_and_states_of_the_redmax_code(number, method):
     if "H_own_at_h_half" in expected:
         half = da.Simulation(da.zoo.redmax_scene(number), da.Reduced(dt=scene["h"] / 2, method=method, tolerance=1e-12), energy_bound=None).run(scene["t_end"])
         assert abs(energy(half) - expected["H_own_at_h_half"]) < 1e-9 * scale
+
+
+def turned(chart: str, angles: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation vector and angular velocity (parent's axes) of intrinsic Euler angles and their rates."""
+    so_far, spin = Rotation.identity(), np.zeros(3)
+    for axis, angle, rate in zip(chart, angles, rates):
+        spin += so_far.apply(rate * np.eye(3)["xyz".index(axis)])
+        so_far = so_far * Rotation.from_euler(axis, angle)
+    return so_far.as_rotvec(), spin
+
+
+@pytest.mark.parametrize("method", ["bdf1", "bdf2"])
+@pytest.mark.parametrize("number", [7, 9])
+def test_energies_and_states_in_the_charts_that_the_file_names(number, method):
+    """x-y-z; body 2 of scene 7 leaves it twice in BDF2, and ends in y-x-z."""
+    scene = SCENES[number]
+    expected, names = scene[method], joints(scene)
+    formulation = da.Reduced(dt=scene["h"], method=method, tolerance=1e-12, rotations="xyz", switch_charts=True)
+    run = da.Simulation(da.zoo.redmax_scene(number), formulation, energy_bound=None).run(scene["t_end"])
+    scale = max(abs(expected["H_own"]), scene["T0"], 1.0)
+    assert abs(energy(run) - expected["H_own"]) < 1e-10 * scale
+    assert abs(energy(run) - expected["H_expected"]) < 1e-7 * scale
+    for place, name in enumerate(names):
+        joint, size = run.joint(name), run.joint(name).coordinates.shape[1]
+        part = slice(size * place, size * (place + 1))
+        chart = "yxz" if (number, method, place) == (7, "bdf2", 1) else "xyz"
+        vector, spin = turned(chart, expected["q_final"][part][-3:], expected["qdot_final"][part][-3:])
+        reached = Rotation.from_rotvec(joint.coordinates[-1, -3:])
+        assert (reached.inv() * Rotation.from_rotvec(vector)).magnitude() < 1e-9
+        np.testing.assert_allclose(joint.rates[-1, -3:], spin, atol=2e-8)
+
+
+def test_scene_7_in_one_chart():
+    """The file's number for x-y-z throughout."""
+    scene = SCENES[7]
+    run = da.Simulation(da.zoo.redmax_scene(7), da.Reduced(dt=scene["h"], tolerance=1e-12, rotations="xyz")).run(scene["t_end"])
+    assert energy(run) == pytest.approx(8664.806084965, rel=1e-11)
 
 
 def test_the_box_on_soft_ground_comes_to_rest():

@@ -51,7 +51,7 @@ def arm_on_stops() -> da.Mechanism:
 SCENES = {"heap": (heap, 0.005), "billiards": (billiards, 0.005), "arm on stops": (arm_on_stops, 0.01)}
 
 
-@pytest.fixture(params=[da.Variational, da.Implicit], ids=["variational", "implicit"])
+@pytest.fixture(params=[da.Variational, da.Implicit, da.Reduced], ids=["variational", "implicit", "reduced"])
 def formulation(request):
     return request.param
 

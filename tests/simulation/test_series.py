@@ -7,7 +7,7 @@ import pytest
 import dalembert as da
 from dalembert.formulations.engine import Formulation
 
-FORMULATIONS = pytest.mark.parametrize("formulation", [da.Variational(dt=1e-3), da.Implicit(dt=1e-3)], ids=["variational", "implicit"])
+FORMULATIONS = pytest.mark.parametrize("formulation", [da.Variational(dt=1e-3), da.Implicit(dt=1e-3), da.Reduced(dt=1e-3)], ids=["variational", "implicit", "reduced"])
 
 
 def slider(**laws) -> da.Mechanism:

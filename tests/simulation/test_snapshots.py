@@ -16,7 +16,7 @@ def arm(damping: float = 0.1, mass: float = 1.0, gravity=(0.0, 0.0, -9.81)) -> d
     return mechanism
 
 
-FORMULATIONS = [da.Variational(dt=0.01), da.Implicit(dt=0.01)]
+FORMULATIONS = [da.Variational(dt=0.01), da.Implicit(dt=0.01), da.Reduced(dt=0.01)]
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=lambda f: type(f).__name__)

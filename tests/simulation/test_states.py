@@ -9,7 +9,8 @@ import pytest
 import dalembert as da
 from dalembert import zoo
 
-METHODS = [da.Variational(dt=0.01), *(da.Implicit(dt=0.01, method=m) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo", "semi_implicit"))]
+METHODS = [da.Variational(dt=0.01), *(da.Implicit(dt=0.01, method=m) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo", "semi_implicit")),
+           *(da.Reduced(dt=0.01, method=m) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")), da.Reduced(dt=0.01, rotations="xyz", switch_charts=True)]
 
 
 def loop() -> da.Mechanism:
@@ -71,7 +72,7 @@ def test_inputs_of_one_run_do_not_push_the_next():
     mechanism = da.Mechanism("slider", gravity=(0, 0, 0))
     mechanism.body("block", da.Box(size=(0.1, 0.1, 0.1), mass=1.0))
     mechanism.joint("rail", da.Prismatic(axis="x", drive="force"), mechanism.world, "block")
-    for formulation in (da.Variational(dt=0.001), da.Implicit(dt=0.001)):
+    for formulation in (da.Variational(dt=0.001), da.Implicit(dt=0.001), da.Reduced(dt=0.001)):
         sim = da.Simulation(mechanism, formulation)
         sim.run(1.0, control=lambda _: {"rail": 1.0})
         sim.run(1.0)
@@ -99,7 +100,7 @@ def test_damaged_files_of_states(tmp_path):
 
 def test_a_change_of_the_step_keeps_second_order():
     """Steps of dt, then of 0.6 dt, then of dt again: errors fall with the square of dt, in both formulations."""
-    for make in (lambda dt: da.Variational(dt=dt), lambda dt: da.Implicit(dt=dt)):
+    for make in (lambda dt: da.Variational(dt=dt), lambda dt: da.Implicit(dt=dt), lambda dt: da.Reduced(dt=dt)):
         ends = []
         for dt in (0.02, 0.01, 0.005, 0.0025, 0.00125 / 4):
             sim = swing(make(dt))

@@ -59,8 +59,8 @@ def test_nothing_is_said_where_something_puts_energy_in_or_all_is_at_rest():
         da.Simulation(zoo.box_drop(), da.Variational(dt=0.01)).run(1.0)
 
 
-@pytest.mark.parametrize("formulation", [da.Implicit(dt=0.01), da.Implicit(dt=0.01, solver="general"), da.Variational(dt=0.01)],
-                         ids=["kinematic", "general", "variational"])
+@pytest.mark.parametrize("formulation", [da.Implicit(dt=0.01), da.Implicit(dt=0.01, solver="general"), da.Variational(dt=0.01), da.Reduced(dt=0.01)],
+                         ids=["kinematic", "general", "variational", "reduced"])
 def test_a_crank_rocker_stays_on_its_branch(formulation):
     """69 degrees a step."""
     rate = np.deg2rad(69.0) / 0.01
@@ -72,7 +72,7 @@ def test_a_crank_rocker_stays_on_its_branch(formulation):
     np.testing.assert_allclose(ends[0], ends[1][::20], atol=1e-9)
 
 
-@pytest.mark.parametrize("formulation", [da.Implicit(dt=0.01), da.Variational(dt=0.01)], ids=["implicit", "variational"])
+@pytest.mark.parametrize("formulation", [da.Implicit(dt=0.01), da.Variational(dt=0.01), da.Reduced(dt=0.01)], ids=["implicit", "variational", "reduced"])
 def test_redundant_drives_as_tables_at_60_hz(formulation):
     """Splines through targets that agree do not agree between them: they are moved onto what the joints allow."""
     mechanism = zoo.walker_legs()
@@ -98,7 +98,7 @@ def test_a_spin_that_no_step_can_follow_is_named():
 
 
 def test_a_loose_tolerance_takes_a_good_guess():
-    for formulation in (da.Variational(dt=0.01, tolerance=1e-3), da.Implicit(dt=0.01, tolerance=1e-3)):
+    for formulation in (da.Variational(dt=0.01, tolerance=1e-3), da.Implicit(dt=0.01, tolerance=1e-3), da.Reduced(dt=0.01, tolerance=1e-3)):
         run = da.Simulation(zoo.four_bar_chain(2), formulation).run(0.5)
         assert run.substeps.max() == 1
 
@@ -158,7 +158,7 @@ def test_a_force_that_is_a_function_of_time_is_of_second_order():
     mechanism = da.Mechanism("slider", gravity=(0, 0, 0))
     mechanism.body("block", da.Box(size=(0.1, 0.1, 0.1), mass=1.0))
     mechanism.joint("rail", da.Prismatic(axis="x", drive="force", stiffness=4.0), mechanism.world, "block")
-    for make in (lambda dt: da.Variational(dt=dt), lambda dt: da.Implicit(dt=dt), lambda dt: da.Implicit(dt=dt, method="sdirk2")):
+    for make in (lambda dt: da.Variational(dt=dt), lambda dt: da.Implicit(dt=dt), lambda dt: da.Implicit(dt=dt, method="sdirk2"), lambda dt: da.Reduced(dt=dt)):
         for given in ("control", "input"):
             ends = []
             for dt in (0.02, 0.01, 0.005, 0.0005):

@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.algebra.motion import difference, find_vector, integrate, put, tangent_blocks
+from dalembert.algebra.motion import difference, integrate, put, tangent_blocks
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.state import new_scratch
+from dalembert.kernels import direct
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
-from dalembert.model.tree import POINT, build_tree
+from dalembert.model.tree import LINE, POINT, SPLINE, build_tree
 from dalembert.simulation.simulation import Simulation
 
 
@@ -34,15 +35,17 @@ class Configurations:
         self._model = compile_model(self.mechanism)
         self._placement = Placement.of(self.mechanism, self._model)
         tree = build_tree(self.mechanism, self._model)
+        self._model = self._model._replace(splines=tree.splines)
         # nothing is prescribed but what a call says; coordinates are numbered in the order of the names
         nodes = tree.nodes.copy()
         nodes["driven"] = 0
         self.names, self._slots = _number(self.mechanism, nodes)
         self._forest = tree._replace(nodes=nodes)
         self._tree = nodes
-        self._scratch = new_scratch(len(nodes))
+        self._scratch = new_scratch(len(nodes), int(np.count_nonzero(nodes["kind"] == SPLINE)))
         self._nodes = self._scratch.nodes
         self._zero = np.zeros(self.size)
+        self._entries: dict[Any, Any] = {}
 
     # ---- vectors
 
@@ -83,7 +86,13 @@ class Configurations:
     def _put(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
         """Place all nodes."""
         vectors = self._vector(q, "q"), *(self._zero if x is None else self._vector(x, what) for x, what in ((v, "v"), (a, "a")))
-        put(self._model, self._tree, self._nodes, *vectors)
+        self._enter(put, self._model, self._tree, self._scratch, *vectors)
+
+    def _enter(self, kernel: Any, *arguments: Any) -> None:
+        """Call a kernel whose arguments have the same types at every call."""
+        if kernel not in self._entries:
+            self._entries[kernel] = direct(kernel, *arguments)
+        self._entries[kernel](*arguments)
 
     # ---- configurations
 
@@ -105,13 +114,21 @@ class Configurations:
             if node["kind"] == POINT:
                 q[k : k + 3] = Rotation.random(rng=rng).as_rotvec()
             elif node["count"]:
-                reach = 1.0 if not node["screw"][:3].any() else np.pi
-                lower, upper = -np.inf, np.inf
-                if node["joint"] >= 0:
-                    lower, upper = self.mechanism.joints[int(node["joint"])].type.limits[int(node["direction"])]
-                lower = lower if np.isfinite(lower) else min(-reach, upper - reach)
-                q[k] = rng.uniform(lower, upper if np.isfinite(upper) else max(reach, lower + reach))
+                for j in range(int(node["count"])):
+                    lower, upper = self._range(node, j)
+                    q[k + j] = rng.uniform(lower, upper)
         return q
+
+    def _range(self, node: np.ndarray, j: int) -> tuple[float, float]:
+        """Between which values a random coordinate of a node lies."""
+        if node["kind"] == SPLINE:
+            return 0.0, float(node["cells"][j])
+        reach = 1.0 if node["kind"] == LINE else np.pi
+        lower, upper = -np.inf, np.inf
+        if node["joint"] >= 0:
+            lower, upper = self.mechanism.joints[int(node["joint"])].type.limits[int(node["direction"]) + j]
+        lower = lower if np.isfinite(lower) else min(-reach, upper - reach)
+        return lower, upper if np.isfinite(upper) else max(reach, lower + reach)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> np.ndarray:
         """Where rates ``v`` lead from ``q`` in ``dt`` seconds: free rotations by exp(v dt) exp(q)."""
@@ -164,16 +181,14 @@ class Configurations:
 
     def _read(self, position: Any, orientation: Any, coordinate: np.ndarray) -> np.ndarray:
         """The configuration at poses of the bodies and coordinates (joints, 6) of the joints."""
-        q, phi = np.zeros(self.size), np.zeros(3)
-        for i, node in enumerate(self._tree):
+        q = np.zeros(self.size)
+        for node in self._tree:
             k, count, joint = int(node["dof"]), int(node["count"]), int(node["joint"])
             if joint >= 0:
                 q[k : k + count] = coordinate[joint, int(node["direction"]) :][:count]
             elif node["kind"] == POINT:
                 body = int(node["body"])
-                turn = Rotation.from_quat(orientation[body], scalar_first=True)
-                find_vector(self._model, self._tree, i, turn.as_matrix().ravel(), phi)
-                q[k : k + 3], q[k - 3 : k] = phi, position[body]
+                q[k - 3 : k], q[k : k + 3] = position[body], Rotation.from_quat(orientation[body], scalar_first=True).as_rotvec()
         return q
 
     def _rotations(self) -> list[slice]:

@@ -34,7 +34,7 @@ def hybrid_dynamics(flow, nodes, tau, a):
     """Accelerations ``a`` (n,) for forces ``tau`` (n,); of driven nodes ``a`` is given and ``tau`` is found. Needs ``put`` before."""
     tree = flow.tree
     for i in range(tree.shape[0]):
-        node, at, own = tree[i], nodes[i], flow.nodes[i]
+        node, at, own = tree[i], nodes[i], flow.own.nodes[i]
         store3(own.x, load3(at.x))
         store3(own.v, load3(at.v))
         store4(own.turn, load4(at.turn))
@@ -46,26 +46,27 @@ def hybrid_dynamics(flow, nodes, tau, a):
             to_node(node, at, tau, own.tau)
     place_flow(flow)
     for i in range(tree.shape[0]):
-        own_inertia(tree[i], flow.nodes[i])
+        own_inertia(tree[i], flow.own.nodes[i])
     for i in range(tree.shape[0] - 1, -1, -1):
-        gather(tree, flow.nodes, i)
+        gather(tree, flow.own.nodes, i)
     for i in range(tree.shape[0]):
-        release(flow, tree, flow.nodes, i)
+        release(flow, tree, flow.own.nodes, i)
         if tree[i].driven:
-            from_node(tree[i], nodes[i], flow.nodes[i].tau, tau)
+            from_node(tree[i], nodes[i], flow.own.nodes[i].tau, tau)
         else:
-            from_node(tree[i], nodes[i], flow.nodes[i].a, a)
+            from_node(tree[i], nodes[i], flow.own.nodes[i].a, a)
 
 
 @kernel
 def inverse_products(flow, nodes, X, Y):
     """Y = M^-1 X for columns (n, m), driven directions held. Needs ``hybrid_dynamics`` before."""
-    tree = flow.tree
+    tree, answers = flow.tree, flow.own.answers
     for i in range(tree.shape[0]):
-        flow.nodes[i].load[:] = 0.0
+        answers[i].e[:] = 0.0
+        answers[i].a[:] = 0.0
     for column in range(X.shape[1]):
         for i in range(tree.shape[0]):
-            to_node(tree[i], nodes[i], X[:, column], flow.nodes[i].tau)
+            to_node(tree[i], nodes[i], X[:, column], answers[i].f)
         inverse_inertia(flow)
         for i in range(tree.shape[0]):
-            from_node(tree[i], nodes[i], flow.nodes[i].a, Y[:, column])
+            from_node(tree[i], nodes[i], answers[i].a, Y[:, column])

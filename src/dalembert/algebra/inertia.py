@@ -9,8 +9,8 @@ from dalembert.spatial.twists import dot6, load6, to_parent
 
 
 @kernel
-def mass_matrix(tree, nodes, product, M):
-    """M (n, n), zero before, with the inertia of rotors. ``product`` (6, 6) is scratch. Needs ``put`` before."""
+def mass_matrix(rotors, tree, nodes, product, M):
+    """M (n, n), zero before, with the inertia of ``rotors`` (n,). ``product`` (6, 6) is scratch. Needs ``put`` before."""
     for i in range(tree.shape[0]):
         node, composite = tree[i], nodes[i].K
         composite[:] = 0.0
@@ -35,7 +35,7 @@ def mass_matrix(tree, nodes, product, M):
                     M[here, up.dof + k] = value
                 F = to_parent(load9(there.R), load3(there.p), F)
                 above = up.parent
-            M[here, here] += node.rotor
+            M[here, here] += rotors[here]
 
 
 @kernel

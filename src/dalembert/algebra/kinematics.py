@@ -39,6 +39,11 @@ class Kinematics(Configurations):
         moves = np.zeros(len(self._tree), dtype=bool)
         for i, node in enumerate(self._tree):
             moves[i] = node["count"] > 0 or (node["parent"] >= 0 and moves[node["parent"]])
+        self._rotors = np.zeros(self.size)
+        for node in self._tree[self._tree["joint"] >= 0]:
+            first, count = int(node["direction"]), int(node["count"])
+            if count:
+                self._rotors[node["dof"] : node["dof"] + count] = self._model.joints["armature"][node["joint"], first : first + count]
         self._mass = np.where(moves[self._forest.node_of], self._model.bodies["mass"][:-1], 0.0)
 
     @property
@@ -94,7 +99,7 @@ class Kinematics(Configurations):
         if frame == "world":
             P, P_rate = np.zeros(3), np.zeros(3)
         J, J_rate = np.zeros((6, self.size)), np.zeros((6, self.size))
-        point_jacobian(self._tree, self._nodes, node, P, P_rate, J, J_rate)
+        point_jacobian(self._tree, self._scratch, node, P, P_rate, J, J_rate)
         if frame == "local":
             for rows in (slice(0, 3), slice(3, 6)):
                 J_rate[rows] = R.T @ (J_rate[rows] - np.cross(spin, J[rows], axisb=0, axisc=0))
@@ -108,7 +113,7 @@ class Kinematics(Configurations):
 
     def _jacobians(self) -> tuple[np.ndarray, np.ndarray]:
         J, J_rate = np.zeros((2, len(self.mechanism.bodies), 6, self.size))
-        body_jacobians(self._tree, self._nodes, J, J_rate)
+        body_jacobians(self._tree, self._scratch, J, J_rate)
         return J, J_rate
 
     def jacobian_product(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
@@ -198,7 +203,7 @@ class Kinematics(Configurations):
         poses, bodies = self.forward_kinematics(q, rates), self._model.bodies[:-1]
         spin = np.einsum("bi,bij->bj", poses.velocity[:, 3:], Rotation.from_quat(poses.orientation, scalar_first=True).as_matrix())
         turning = np.einsum("bi,bij,bj->", spin, bodies["inertia"].reshape(-1, 3, 3), spin)
-        rotors = np.sum(self._tree["rotor"] * self._nodes["v"][:, 0] ** 2)
+        rotors = np.sum(self._rotors * rates**2)
         return 0.5 * float(np.sum(bodies["mass"][:, None] * poses.velocity[:, :3] ** 2) + turning + rotors)
 
 

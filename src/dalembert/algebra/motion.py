@@ -10,6 +10,7 @@ from dalembert.formulations.reduced.equations import accelerate_node, place_node
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.motions import about, along_rate, unit3
+from dalembert.model.rotations import in_node
 from dalembert.model.tree import POINT
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
@@ -21,84 +22,71 @@ from dalembert.spatial.tuples import (
     mat_mul,
     mat_mul_t,
     mat_vec,
-    neg3,
     scale9,
     store3,
     store4,
     store9,
     sub3,
-    transpose,
 )
 from dalembert.spatial.twists import dot6, load6, store6, to_parent
 
-IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-
 
 @inline
-def joint_axes(model, node):
-    """A joint's canonical axes on the body of a free rotation's node; the world's for a body without a joint."""
-    if node.joint < 0:
-        return IDENTITY
-    joint = model.joints[node.joint]
-    return load9(joint.frame_parent) if node.backwards else load9(joint.frame_child)
-
-
-@inline
-def free_turn(model, node, phi):
+def free_turn(node, phi):
     """The rotation of a free rotation's node beyond its fixed placement, and B."""
-    axes, E = joint_axes(model, node), so3.exp_matrix(phi)
-    if node.backwards:
-        return mat_mul_t(mat_mul_t(axes, E), axes), scale9(-1.0, axes)
-    return mat_mul_t(mat_mul(axes, E), axes), mat_mul_t(axes, E)
+    E, axes = so3.exp_matrix(phi), load9(node.frame)
+    return in_node(node, E), scale9(-1.0, axes) if node.backwards else mat_mul_t(axes, E)
 
 
 @kernel
-def put(model, tree, nodes, q, v, a):
+def put(model, tree, own, q, v, a):
     """Placement, twist, columns and acceleration of all nodes at a configuration with rates and accelerations (n,)."""
     for i in range(tree.shape[0]):
-        node, at = tree[i], nodes[i]
+        node, at = tree[i], own.nodes[i]
         first = node.dof
         if node.kind == POINT:
-            M, B = free_turn(model, node, load3(q[first:]))
+            M, B = free_turn(node, load3(q[first:]))
+            at.chart = 0.0
             store4(at.turn, quaternion.from_matrix(M))
             store3(at.x, (0.0, 0.0, 0.0))
             store3(at.v, mat_vec(B, load3(v[first:])))
             store3(at.a, mat_vec(B, load3(a[first:])))
-            place_node(tree, nodes, i)
+            place_node(model, tree, own, i)
             for j in range(3):
                 store6(at.S[j], about(load3(node.centre), column(B, j)))
         else:
             for j in range(node.count):
                 at.x[j], at.v[j], at.a[j] = q[first + j], v[first + j], a[first + j]
-            place_node(tree, nodes, i)
-        accelerate_node(tree, nodes, i)
+            place_node(model, tree, own, i)
+        accelerate_node(tree, own, i)
 
 
 @inline
-def column_rate(node, at, j):
+def column_rate(node, at, spline, j):
     """S_j' in the node's frame."""
     if node.kind == POINT:
         if node.backwards:
             return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         return about(load3(node.centre), cross3(load3(at.S[j]), load3(at.v)))
-    return along_rate(node, at.x, at.v, unit3(j))
+    return along_rate(node, at, spline, unit3(j))
 
 
 @kernel
-def point_jacobian(tree, nodes, i, P, P_rate, J, J_rate):
+def point_jacobian(tree, own, i, P, P_rate, J, J_rate):
     """Jacobian (6, n) of a world point ``P`` that moves with node ``i``, linear then angular, world axes, and its time derivative.
 
     ``P_rate``: the velocity of the point, zero for one that the body moves past. J and J_rate are zero before.
     """
     point, velocity = load3(P), load3(P_rate)
     while i >= 0:
-        node, at = tree[i], nodes[i]
+        node, at = tree[i], own.nodes[i]
+        spline = own.splines[node.spline]
         W = load9(at.W)
         w, u = load6(at.V)
         spin, speed = mat_vec(W, w), mat_vec(W, u)
         arm, arm_rate = sub3(point, load3(at.place)), sub3(velocity, speed)
         for j in range(node.count):
-            S, dS = load6(at.S[j]), column_rate(node, at, j)
+            S, dS = load6(at.S[j]), column_rate(node, at, spline, j)
             turn, move = mat_vec(W, S[0]), mat_vec(W, S[1])
             turn_rate = add3(cross3(spin, turn), mat_vec(W, dS[0]))
             move_rate = add3(cross3(spin, move), mat_vec(W, dS[1]))
@@ -112,14 +100,14 @@ def point_jacobian(tree, nodes, i, P, P_rate, J, J_rate):
 
 
 @kernel
-def body_jacobians(tree, nodes, J, J_rate):
+def body_jacobians(tree, own, J, J_rate):
     """Jacobians (bodies, 6, n) of the centres of mass, as in ``point_jacobian``, and their time derivatives."""
     for i in range(tree.shape[0]):
         body = tree[i].body
         if body >= 0:
-            at = nodes[i]
+            at = own.nodes[i]
             store3(at.u, mat_vec(load9(at.W), load3(at.V[3:])))
-            point_jacobian(tree, nodes, i, at.place, at.u, J[body], J_rate[body])
+            point_jacobian(tree, own, i, at.place, at.u, J[body], J_rate[body])
 
 
 @kernel
@@ -191,12 +179,3 @@ def tangent_blocks(phi, rotation, left, left_inverse):
     store9(rotation, so3.exp_matrix(p))
     store9(left, so3.left_jacobian(p))
     store9(left_inverse, so3.left_jacobian_inverse(p))
-
-
-@kernel
-def find_vector(model, tree, i, M, phi):
-    """Rotation vector (3,) of a free rotation whose node ``i`` is turned by ``M`` (9,) beyond its fixed placement."""
-    axes = joint_axes(model, tree[i])
-    E = mat_mul(mat_mul(transpose(axes), load9(M)), axes)
-    vector = so3.log_matrix(E)
-    store3(phi, neg3(vector) if tree[i].backwards else vector)

@@ -18,10 +18,10 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
-#: bounds that differ by less than this part from those of the load are right; from round PATIENT on ten times as much, and so on
-AGREE, PATIENT = 1e-8, 5
-#: rates (m/s or rad/s) below this are rest, and so is friction that stays below this part of its bound
-STILL, HELD = 1e-9, 0.999
+#: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
+AGREE, PATIENT = 1e-7, 10
+#: friction below this part of its bound holds
+HELD = 0.999
 #: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none
 NONE = 1e-8
 
@@ -69,12 +69,6 @@ def pin_axis(work, joint, limit):
         return column(load9(joint.frame_child), limit.pin)
     axis = mat_vec(load9(work.bodies[joint.parent].R), column(load9(joint.frame_parent), limit.pin))
     return mat_t_vec(load9(work.bodies[joint.child].R), axis)
-
-
-@inline
-def is_moving(limit):
-    """True when a direction slides against its friction, or without any."""
-    return abs(limit.eta) > STILL and abs(limit.beta) >= HELD * limit.cap
 
 
 @inline
@@ -131,41 +125,59 @@ def bear_load(work, joint, limits, first, F, M, attempt):
     beyond = first + limit.share
     agree = AGREE
     for _ in range(PATIENT, attempt):
-        agree *= 10.0
+        agree *= 1.5
     b = limit.bearing
     slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
     for k in range(first, beyond):
         limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
-    return 1 if set_bounds(limits, first, beyond, agree) > agree else 0
+    return 1 if set_bounds(limits, first, beyond) > agree else 0
 
 
 @inline
-def set_bounds(limits, first, beyond, agree):
-    """Bounds of a bearing's directions by its full ones and the motion; returns by which part they were off.
+def set_bounds(limits, first, beyond):
+    """Bounds of a bearing's directions by its full ones and the motion; returns by which part friction was off.
 
-    At rest, friction may be all within the full bounds, however they were shared: nothing is off then.
+    With y = beta / full and z = full eta, friction is right where y = P(y - m z), P the nearest point of the unit ball, whatever
+    m > 0; m is taken so that a body on its own would be right at once. A trial inside the ball asks to stay at rest.
     """
-    power = 0.0
+    m = 0.0
     for k in range(first, beyond):
-        if is_moving(limits[k]):
-            power += (limits[k].full * limits[k].eta) ** 2
-    reach = reach_of(limits, first, beyond)
-    if power == 0.0 and reach <= 1.0 + agree:
-        return 0.0
+        l = limits[k]
+        if l.full > NONE * l.weight:
+            m = max(m, l.weight / (l.full * l.full))
+    reach = 0.0
+    for k in range(first, beyond):
+        reach += trial(limits[k], m) ** 2
+    reach = sqrt(reach)
     off = 0.0
     for k in range(first, beyond):
         l = limits[k]
-        want = 0.0
-        if power == 0.0:
-            want = abs(l.beta) / reach
-        elif is_moving(l):
-            want = l.full * l.full * abs(l.eta) / sqrt(power)
-        if want < NONE * l.weight:
-            want = 0.0
-        if want != l.cap:
-            off = max(off, abs(want - l.cap) / max(l.full, l.cap))
-        l.cap = want
+        if not l.full > NONE * l.weight:
+            off = max(off, 1.0 if l.cap > 0.0 else 0.0)
+            l.cap = 0.0
+            continue
+        nearest = trial(l, m) / max(reach, 1.0)
+        found = l.beta if is_held(l) else l.cap  # what slides has all of its bound, but for what the interior point leaves
+        off = max(off, abs(abs(nearest) - abs(found) / l.full))
+        l.cap = l.full if reach <= 1.0 else abs(nearest) * l.full
+        if l.cap < NONE * l.weight:
+            l.cap = 0.0
     return off
+
+
+@inline
+def is_held(limit):
+    """True when friction along a direction stays within its bound, so that the direction rests."""
+    return limit.cap > 0.0 and abs(limit.beta) < HELD * limit.cap
+
+
+@inline
+def trial(limit, m):
+    """y - m z of a direction; what is held rests, but for what the interior point leaves."""
+    if not limit.full > NONE * limit.weight:
+        return 0.0
+    y = limit.beta / limit.full if limit.cap > 0.0 else 0.0
+    return y if is_held(limit) else y - m * limit.full * limit.eta
 
 
 def spread(normals: np.ndarray, wrench: np.ndarray, inertia: np.ndarray | None = None, softness: float = 1e-9) -> np.ndarray:

@@ -18,8 +18,8 @@ from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3
 FLAT = 2e-3
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
-#: how often a step is solved again with contacts that woke up or bounced
-ROUNDS = 12
+#: how often a step is solved again with contacts that woke up or bounced, or bearings whose load was another
+ROUNDS = 40
 
 
 @inline

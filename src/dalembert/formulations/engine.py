@@ -5,7 +5,7 @@ in the mechanism's order; the last axis of a joint's numbers has room for six di
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -31,16 +31,36 @@ class Inputs(NamedTuple):
     wrench: np.ndarray  # (S, n, 6) force (world), torque (body)
     joint: np.ndarray  # (S, joints, 6) forces along the free directions
     target: np.ndarray  # (S + 1, joints, 6) of the driven directions, at the knots
-    stage: np.ndarray  # (S, stages, joints, 6) the same at the stages of each step, or of the first one
+    #: (S, stages, joints, 6) the same at the stages of each step, or of the first one; for reading a run, (S + 1, 2, joints, 6)
+    #: rates and accelerations of targets at the knots where they are known, NaN elsewhere, or of length zero
+    stage: np.ndarray
     tension: np.ndarray  # (S, couplings) tensions that are added to those of paths, N
 
 
+class Samples(NamedTuple):
+    """Inputs at some fractions of every step: ``per`` rows for each, or with ``per`` zero, where no input is a function of time, one."""
+
+    wrench: np.ndarray  # (rows, n, 6) as in ``Inputs``
+    joint: np.ndarray  # (rows, joints, 6)
+    tension: np.ndarray  # (rows, couplings)
+    #: (S, fractions, 3, joints, 6) targets with their rates and accelerations; of length zero where nothing follows one
+    motion: np.ndarray
+    per: int
+
+
 class Source(Protocol):
-    """Where an engine takes inputs from: those of whole steps, and of a part of one (fractions of it)."""
+    """Where an engine takes inputs from: those of whole steps, of a part of one (fractions of it), or at moments of each."""
+
+    #: steps that there are inputs for
+    end: int
+    #: the times (s) of numbers of steps
+    times: Callable[[Any], Any]
 
     def window(self, first: int, count: int) -> Inputs: ...
 
     def part(self, step: int, start: float, length: float) -> Inputs: ...
+
+    def samples(self, first: int, count: int, fractions: Sequence[float]) -> Samples: ...
 
 
 class Knot(NamedTuple):
@@ -75,10 +95,16 @@ class Readings:
     touching: tuple[str, ...] = ()
     #: (weights, weight of drives, knots) -> "force", "torque", "actuation" with the redundant part least in a weighted norm
     least_norm: Callable[..., Mapping[str, np.ndarray]] | None = None
+    #: names of events, for "event_time", "event_kind", "event_position" and "event_orientation" (events first)
+    events: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
-    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place."""
+    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place.
+
+    It may say more: ``ended``, what ended the motion where ``advance`` stopped, if that was no failure, and None otherwise;
+    ``exact_motion``, true where rates and accelerations of targets shall be asked for themselves, not differenced from knot to knot.
+    """
 
     @property
     def nodes(self) -> tuple[float, ...]:

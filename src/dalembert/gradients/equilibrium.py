@@ -30,6 +30,8 @@ ROUNDING = 1e-11
 NEUTRAL = 1e-9
 #: rad, or part of the size of the mechanism, that a step may move
 LARGEST = 0.3
+#: the same from which on an equilibrium that Newton's method sees is none of this branch
+FAR = 10.0
 #: steps of each kind, and how often one is halved
 STEPS, HALVINGS = 100, 12
 #: m, by which things may overlap
@@ -43,7 +45,8 @@ class Equilibrium:
     ``position`` (n, 3), ``orientation`` (n, 4): of the bodies; ``joints``: coordinates of all joints by name. ``stability``:
     "stable", "neutral" or "unstable", from ``stiffness`` (d,): eigenvalues of the projected stiffness over the projected mass,
     1/s^2 (the squares of the angular frequencies of vibrations), least first; complex where forces follow the motion.
-    ``residual``: what is left of the forces, as a part of all that act. ``steps``: of Newton's method.
+    ``residual``: what is left of the forces, as a part of all that act. ``steps``: of Newton's method. ``start``: the pose as engines
+    begin from it.
     """
 
     position: np.ndarray
@@ -156,7 +159,10 @@ def _newton(placement: Placement, situation: Situation, downhill: bool) -> tuple
         if balance.size <= 1e-14 * balance.scale:
             return step, balance
         motion = balance.chart.motions @ _step(balance, downhill)
-        motion = motion * min(1.0, LARGEST / _extent(placement, motion))
+        extent = _extent(placement, motion)
+        if extent > FAR and not downhill:  # hardly any stiffness: not even the direction is to be trusted
+            return step, None
+        motion = motion * min(1.0, LARGEST / extent)
         kept, found = placement.keep(), None
         for _ in range(HALVINGS if balance.size > ROUNDING * balance.scale else 1):
             found = _after(placement, situation, motion)

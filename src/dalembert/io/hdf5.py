@@ -22,8 +22,8 @@ KIND = "dalembert trajectory"
 FORMAT = 1
 
 NAMES = ("bodies", "joints", "couplings")
-#: names that only runs with contacts or with paths have
-SELDOM = ("touching", "paths")
+#: names that only runs with contacts, with paths or with events have
+SELDOM = ("touching", "paths", "happenings")
 NEEDED = ("time", "position", "orientation")
 
 

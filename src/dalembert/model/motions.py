@@ -124,14 +124,13 @@ def along_rate(node, at, spline, u):
 
 
 @inline
-def rate_derivative(node, at, spline, j):
-    """(dS'/dq_j) q', at the node's rates."""
+def rate_derivative(node, at, spline, j, u):
+    """(dS'/dq_j) u, at the node's rates."""
     if node.kind == POINT:
-        v = load3(at.v)
-        return about(load3(node.centre), jacobian_second(node, int(at.chart), at.x, unit3(j), v, v))
+        return about(load3(node.centre), jacobian_second(node, int(at.chart), at.x, unit3(j), load3(at.v), load3(u)))
     if node.kind == SPLINE:
-        change = scale6(at.v[0], spline_along(node, spline.ddS[:, 0, j], at.v))
-        return add6(change, scale6(at.v[1], spline_along(node, spline.ddS[:, 1, j], at.v))) if node.count == 2 else change
+        change = scale6(at.v[0], spline_along(node, spline.ddS[:, 0, j], u))
+        return add6(change, scale6(at.v[1], spline_along(node, spline.ddS[:, 1, j], u))) if node.count == 2 else change
     return ZERO6
 
 
@@ -143,6 +142,6 @@ def varied_twist(node, at, spline, j, c):
         return scale6(1.0 / c, S), scale6(1.0 / (c * c), S)
     first = along_derivative(node, at, spline, j, at.v)
     twist = add6(first, scale6(1.0 / c, S))
-    change = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j))
+    change = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j, at.v))
     change = add6(change, scale6(1.0 / c, add6(first, along_rate(node, at, spline, unit3(j)))))
     return twist, add6(change, scale6(1.0 / (c * c), S))

@@ -13,8 +13,8 @@ MET = 1e-11
 SHARE = 1e-3
 
 
-def unmet_targets(placement: Placement, end: np.ndarray) -> str | None:
-    """The drives whose targets ``end`` (joints, 6) do not agree, in a sentence; None when a pose meets them all.
+def unmet_targets(placement: Placement, end: np.ndarray, met: float = MET) -> str | None:
+    """The drives whose targets ``end`` (joints, 6) do not agree, in a sentence; None when a pose meets them all to ``met`` (m or rad).
 
     Looks for the pose that the passive joints allow and that comes nearest to the targets: a drive that agrees with the
     others is met in it. The placement stays as it is.
@@ -31,7 +31,7 @@ def unmet_targets(placement: Placement, end: np.ndarray) -> str | None:
     finally:
         placement.restore(before)
     worst = _largest(misses)
-    if worst < MET:
+    if worst < met:
         return None
     return (
         f"no pose meets the targets of its drives; the nearest one misses {_listed(placement, misses, SHARE * worst)}. "

@@ -1,25 +1,28 @@
 """Inputs of a run: what controllers, targets and functions of time say, checked and laid out per step."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation, RotationSpline
 
 from dalembert.errors import ControlError, ModelError
-from dalembert.formulations.engine import Engine, Inputs
+from dalembert.formulations.engine import Engine, Inputs, Samples
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
+from dalembert.simulation.targets import (
+    Motion,
+    Table,
+    Target,
+    follow_turns,
+    target_coordinates,
+    target_derivative,
+    turns_freely,
+)
 
-#: coordinates to follow, a function of time that gives them, or a table (times, values)
-Target = ArrayLike | Callable[[float], ArrayLike] | tuple[ArrayLike, ArrayLike]
 #: largest change of a driven angle within a step, rad
 LARGEST_TURN = 1.5
-#: s, by which a target is looked at before and after to see how fast it moves
-MOMENT = 1e-5
 #: a force, wrench or tension, or a function of time (s) that gives it
 Input = ArrayLike | Callable[[float], ArrayLike]
 
@@ -35,8 +38,9 @@ class InputTables:
 
         ``inputs``: by name, until a controller says otherwise.
         """
-        self.mechanism, self.times = mechanism, times
+        self.mechanism, self.times, self.end = mechanism, times, steps
         self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
+        self.exact_motion = getattr(engine, "exact_motion", False)
         controlled = controlled or bool(inputs)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
@@ -73,7 +77,7 @@ class InputTables:
         if callable(target):
             self.functions[element.name] = target
             values = np.array([target_coordinates(element, target(t), t) for t in times])
-            if _turns_freely(element):
+            if turns_freely(element):
                 values[:, -3:] = follow_turns(values[:, -3:])
             self.target[:, element.index, :free] = values
         else:
@@ -140,11 +144,56 @@ class InputTables:
         stage = self.between(step, start + length * np.array(self.nodes))[None]
         return whole._replace(target=target, stage=stage)
 
+    def samples(self, first: int, count: int, fractions: Sequence[float]) -> Samples:
+        """Inputs of ``count`` steps at some fractions of each, and targets with their rates and accelerations."""
+        steps = range(first, first + count)
+        timed = any(step in self.timed for step in steps)
+        if timed:
+            rows = [self._forces(step, 1, fraction) for step in steps for fraction in fractions]
+            wrench, joint, tension = (np.concatenate(tables) for tables in zip(*rows))
+        else:
+            wrench, joint, tension = self._forces(first, count, 0.0)
+        motion = np.zeros((0, len(fractions), 3, *self.target.shape[1:]))
+        if self.driven:
+            self._settle_knots(first + 1, first + count)
+            motion = np.stack([self._motion(step, fractions) for step in steps])
+        return Samples(wrench, joint, tension, motion, len(fractions) if timed else 0)
+
+    def _motion(self, step: int, fractions: Sequence[float]) -> np.ndarray:
+        """(fractions, 3, joints, 6) targets within a step, their rates and accelerations."""
+        motion = np.zeros((len(fractions), 3, *self.target.shape[1:]))
+        motion[:, 0] = self.between(step, fractions)
+        length = self.times(step + 1) - self.times(step)
+        motion[:, 1] = (self.target[step + 1] - self.target[step]) / length
+        for name, function in self.functions.items():
+            element = self.mechanism[name]
+            for row, share in zip(motion, fractions):
+                for order in (1, 2):
+                    row[order, element.index, : element.type.freedom] = target_derivative(element, function, self.times(step + share), order)
+        return motion
+
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""
         target = self.target[: steps + 1] if self.driven else np.zeros((steps + 1, *self.target.shape[1:]))
         wrench, joint, tension = self._forces(0, steps, 0.0)
-        return Inputs(wrench, joint, target, np.zeros((0, 0, *target.shape[1:])), tension)
+        return Inputs(wrench, joint, target, self._known_motion(steps), tension)
+
+    def _known_motion(self, steps: int) -> np.ndarray:
+        """(knots, 2, joints, 6) rates and accelerations of targets that are known better than by their differences, NaN elsewhere.
+
+        Of length zero where there are none.
+        """
+        names = [name for name, function in self.functions.items() if self.exact_motion or isinstance(function, Motion)]
+        names = [name for name in names if not turns_freely(self.mechanism[name])]
+        if self.agree is not None or not names:
+            return np.zeros((0, 0, *self.target.shape[1:]))
+        motion = np.full((steps + 1, 2, *self.target.shape[1:]), np.nan)
+        for name in names:
+            element, function = self.mechanism[name], self.functions[name]
+            for knot, time in enumerate(self.times(np.arange(steps + 1))):
+                for order in (1, 2):
+                    motion[knot, order - 1, element.index, : element.type.freedom] = target_derivative(element, function, time, order)
+        return motion
 
     def at(self, step: int) -> np.ndarray:
         """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) at the end of a step, one after the other."""
@@ -170,72 +219,6 @@ def input_count(mechanism: Mechanism) -> int:
 def coupling_count(mechanism: Mechanism) -> int:
     """Gears, rows of constraints and paths together; the paths come last."""
     return len(mechanism.couplings) + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
-
-
-class Table:
-    """A smooth function through targets (times, values); free rotations are interpolated as rotations."""
-
-    def __init__(self, element: JointElement, times: ArrayLike, values: ArrayLike) -> None:
-        t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
-        if t.ndim != 1 or len(t) < 2 or len(v) != len(t) or not (np.all(np.isfinite(t)) and np.all(np.isfinite(v)) and np.all(np.diff(t) > 0.0)):
-            raise ModelError(f"a table of targets of joint {element.name!r} needs two or more ascending times and as many finite values")
-        self.start, self.end = float(t[0]), float(t[-1])
-        rows = np.array([target_coordinates(element, row, time) for row, time in zip(v, t)])
-        straight = element.type.freedom - (3 if _turns_freely(element) else 0)
-        from scipy.interpolate import CubicSpline  # takes long to import, and is seldom needed
-
-        self._spline = CubicSpline(t, rows[:, :straight])
-        self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if _turns_freely(element) else None
-
-    def __call__(self, time: float) -> np.ndarray:
-        time = min(max(time, self.start), self.end)
-        return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
-
-
-def read_target(element: JointElement, target: Target, time: float) -> Target:
-    """A checked target: a value, or a function of time."""
-    if isinstance(target, tuple) and len(target) == 2 and np.ndim(target[0]) == 1 and np.size(target[0]) > 1:
-        return Table(element, *target)
-    if callable(target):
-        target_coordinates(element, target(time), time)
-        return target
-    return target_coordinates(element, target, time)
-
-
-def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
-    """(joints, 6) rates of targets that are functions of time, NaN where there is none or where it is a free rotation."""
-    rates = np.full((len(mechanism.joints), 6), np.nan)
-    for name, target in targets.items():
-        element = mechanism[name]
-        if callable(target) and not _turns_freely(element):
-            ends = [target_coordinates(element, target(time + sign * MOMENT), time) for sign in (1.0, -1.0)]
-            rates[element.index, : element.type.freedom] = (ends[0] - ends[1]) / (2.0 * MOMENT)
-    return rates
-
-
-def _turns_freely(element: JointElement) -> bool:
-    """True when the last three coordinates of a joint are a rotation vector."""
-    return any(kind == "ball" for kind, _ in element.type.directions)
-
-
-def follow_turns(vectors: np.ndarray) -> np.ndarray:
-    """The same rotations (N, 3) by vectors that go on smoothly beyond half a turn."""
-    smooth = vectors.copy()
-    for before, now in pairwise(smooth):
-        angle = np.linalg.norm(now)
-        axis = now / angle if angle > 0.0 else before / max(float(np.linalg.norm(before)), 1e-300)
-        now += 2.0 * np.pi * np.round((axis @ before - angle) / (2.0 * np.pi)) * axis
-    return smooth
-
-
-def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
-    """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
-    numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
-    if _turns_freely(element) and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
-        numbers = np.concatenate([numbers[:-4], Rotation.from_quat(numbers[-4:], scalar_first=True).as_rotvec()])
-    if numbers.shape != (free,) or not np.all(np.isfinite(numbers)):
-        raise ModelError(f"target of joint {element.name!r} at t = {time:.6g} s must be {free} finite numbers, got {value}")
-    return numbers
 
 
 def read_control(answer: Mapping[str, Input] | None, tables: InputTables, step: int) -> None:

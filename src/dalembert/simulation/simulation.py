@@ -15,6 +15,7 @@ from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.functions import raised, try_functions, watched
@@ -23,19 +24,24 @@ from dalembert.progress import Progress
 from dalembert.simulation.controls import (
     Input,
     InputTables,
-    Target,
     input_count,
     one_knot,
     read_control,
-    read_target,
-    target_coordinates,
-    target_rates,
 )
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Record
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
+from dalembert.simulation.targets import (
+    Given,
+    Motion,
+    Target,
+    read_target,
+    target_accelerations,
+    target_coordinates,
+    target_rates,
+)
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
@@ -240,11 +246,12 @@ class Simulation:
     # ---- setting it up
 
     def set_joint(self, name: str, value: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
-        """Move a joint to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
+        """Move a joint (or a coordinate map) to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
 
         Joints set before stay where they were put. Raises AssemblyError, and changes nothing, if a loop cannot follow.
         """
-        self._joint(name)
+        if not (name in self._mechanism and isinstance(self._mechanism[name], CoordinateMap)):
+            self._joint(name)
         self._set(lambda setup: setup.move(name, value, rate))
 
     def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
@@ -271,17 +278,26 @@ class Simulation:
             setup.restore(before)
             raise
 
-    def set_target(self, joint: str, target: Target) -> None:
+    def set_target(self, joint: str, target: Target | None = None, *, rate: Given | None = None, acceleration: Given | None = None) -> None:
         """Target of a motion-driven joint, or of a servo, from now on.
 
         A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
-        one, or a table (times, values), which is interpolated smoothly and must cover the run.
+        one, or a table (times, values), which is interpolated smoothly and must cover the run. Or a ``rate`` (m/s or rad/s) or an
+        ``acceleration`` to follow from where the joint is now, numbers or functions of time; given along with a function, they are
+        its derivatives, which are differenced otherwise.
         """
         element = self._joint(joint)
         if not element.type.follows:
             advice = "make it with drive='motion' or a servo" if element.type.freedom else "it locks every direction"
             raise ModelError(f"joint {joint!r} is not motion-driven and has no servo; {advice}")
-        self._targets[joint] = read_target(element, target, self.time)
+        if rate is None and acceleration is None:
+            if target is None:
+                raise ModelError(f"set_target needs a target, a rate or an acceleration for joint {joint!r}")
+            self._targets[joint] = read_target(element, target, self.time)
+        elif target is not None and not callable(target):
+            raise ModelError(f"a target of joint {joint!r} with a rate or an acceleration must be a function of time")
+        else:
+            self._targets[joint] = Motion(element, (target, rate, acceleration), self.time, self.coordinates(joint), self.rates(joint))
         self._single = None
 
     def set_input(self, name: str, value: Input | None) -> None:
@@ -393,7 +409,7 @@ class Simulation:
             start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, target_accelerations(mechanism, targets, self.time), dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
@@ -421,7 +437,7 @@ class Simulation:
             read_control(control, tables, 0)
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            if not self._let_targets_agree(tables, 0):
+            if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
                 raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
@@ -469,6 +485,8 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
+                    if getattr(engine, "ended", None) is not None:
+                        break
                     if self._let_targets_agree(tables, done):
                         continue
                     raise self._failure(dt)

@@ -15,9 +15,20 @@ def spring_pair() -> da.Mechanism:
     return mechanism
 
 
+def ball_in_a_loop() -> da.Mechanism:
+    """Two bars whose end glides on a plane and turns against springs and dampers of a free rotation."""
+    mechanism = da.Mechanism("bars on a plane")
+    upper, lower = (mechanism.body(name, da.Box(size=[1.0, 0.1, 0.1], mass=1.0), position=[x, 0.0, 0.0]) for name, x in (("upper", 0.5), ("lower", 1.5)))
+    mechanism.joint("hip", da.Revolute(axis="y"), mechanism.world, upper)
+    mechanism.joint("knee", da.Spherical(), upper, lower, at=[1.0, 0.0, 0.0])
+    laws: dict[str, list[float]] = dict(stiffness=[0.0, 0.0, 2.0, 3.0, 4.0], damping=[0.0, 0.0, 0.5, 0.5, 0.5])
+    mechanism.joint("foot", da.PlanarFreeOrientation(normal="y", **laws), mechanism.world, lower, at=[2.0, 0.0, 0.0])  # pyright: ignore[reportArgumentType]
+    return mechanism
+
+
 LOOPS = {
     "four-bar chain": lambda: da.zoo.four_bar_chain(3), "double four-bar": da.zoo.double_four_bar, "Bricard": da.zoo.bricard,
-    "slider-crank": da.zoo.slider_crank, "three links": da.zoo.three_link_loop, "spring": spring_pair,
+    "slider-crank": da.zoo.slider_crank, "three links": da.zoo.three_link_loop, "spring": spring_pair, "ball": ball_in_a_loop,
 }
 
 

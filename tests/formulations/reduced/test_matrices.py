@@ -1,9 +1,10 @@
 """The RedMax matrices in NumPy against the recursions: residual, inertia and Newton matrix; every joint, read both ways."""
 import numpy as np
 import pytest
-from trees import KINDS, random_tree
+from trees import KINDS, MOVING, random_tree
 
 import dalembert as da
+from dalembert.formulations.reduced.engine import ReducedEngine
 from dalembert.formulations.reduced.equations import Stage, inverse_dynamics, residual
 from dalembert.formulations.reduced.matrices import ad, adjoint, fill_jacobians, reduced_matrices, skew
 from dalembert.formulations.reduced.step import factorise
@@ -17,7 +18,7 @@ class Bench:
     """A stage of a mechanism at random coordinates, rates and accelerations."""
 
     def __init__(self, mechanism: da.Mechanism, rng: np.random.Generator) -> None:
-        self.engine = da.Reduced(dt=0.01).engine(mechanism)
+        self.engine = ReducedEngine(mechanism, da.Reduced(dt=0.01))
         self.nodes, self.own = self.engine.tree.nodes, self.engine.own
         self.stage = Stage(self.engine.model, self.nodes, self.engine.work, self.own, self.engine.ties, C)
         at, shape = self.own.nodes, (len(self.nodes), 3)
@@ -31,8 +32,7 @@ class Bench:
         residual(self.stage)
 
     def matrices(self):
-        at = self.own.nodes
-        return reduced_matrices(self.engine.model, self.nodes, at["x"], at["v"], at["turn"])
+        return reduced_matrices(self.engine.model, self.nodes, self.own.nodes)
 
     def solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
         at = self.own.nodes
@@ -71,11 +71,12 @@ def agree(bench: Bench, bound: float, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("reverse", [0.0, 1.0], ids=["forwards", "backwards"])
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "Fixed"])
+@pytest.mark.parametrize("kind", [k for k in (*KINDS, *MOVING) if k != "Fixed"])
 def test_recursions_agree_with_the_matrices(kind, reverse):
     rng = np.random.default_rng(sum(map(ord, kind)))
+    joint = {**KINDS, **MOVING}[kind]
     laws = [lambda: da.Revolute(axis=[1, 0, 2], stiffness=3.0, damping=0.4, rest=0.3, armature=0.2), da.Fixed, lambda: da.Planar(damping=0.2, stiffness=[1.0, 2.0, 3.0])]
-    mechanism = random_tree([KINDS[kind], laws[0], KINDS[kind], laws[1], laws[2], KINDS[kind]], rng, reverse=reverse)
+    mechanism = random_tree([joint, laws[0], joint, laws[1], laws[2], joint], rng, reverse=reverse)
     mechanism.wrench("body 2", force=(1, 2, 3), torque=(3, 1, 2))
     agree(Bench(mechanism, rng), 1e-11, rng)
 
@@ -83,7 +84,7 @@ def test_recursions_agree_with_the_matrices(kind, reverse):
 @pytest.mark.parametrize("seed", range(3))
 def test_random_trees_agree(seed):
     rng = np.random.default_rng(seed)
-    kinds = [*KINDS.values(), None]
+    kinds = [*KINDS.values(), *MOVING.values(), None]
     agree(Bench(random_tree([kinds[int(rng.integers(len(kinds)))] for _ in range(12)], rng), rng), 1e-11, rng)
 
 
@@ -94,18 +95,24 @@ def test_deep_chain_agrees():
 
 def test_jacobian_derivatives_by_differences():
     rng = np.random.default_rng(5)
-    bench = Bench(random_tree([*KINDS.values(), None], rng, reach=3), rng)
-    at, nodes = bench.own.nodes, bench.nodes
-    q, v, turn = at["x"].copy(), at["v"].copy(), at["turn"].copy()
-    filled, h = fill_jacobians(nodes, q, v, turn), 1e-5
-    for k in range(0, filled.J.shape[2], 5):
+    bench = Bench(random_tree([*KINDS.values(), *MOVING.values(), None], rng, reach=3), rng)
+    model, nodes, h = bench.engine.model, bench.nodes, 1e-5
+    q, v = bench.own.nodes["x"].copy(), bench.own.nodes["v"].copy()
+
+    def filled(step):
+        at = bench.own.nodes.copy()
+        at["x"] = q + step
+        return fill_jacobians(model, nodes, at)
+
+    here = filled(0.0)
+    for k in range(0, here.J.shape[2], 5):
         step = np.zeros_like(q)
         step[bench.index[0][k], bench.index[1][k]] = h
-        up, down = fill_jacobians(nodes, q + step, v, turn), fill_jacobians(nodes, q - step, v, turn)
-        assert np.allclose((up.J - down.J) / (2 * h), filled.dJ[k], atol=1e-7)
-        assert np.allclose((up.J_rate - down.J_rate) / (2 * h), filled.dJ_rate[k], atol=1e-7)
-    up, down = fill_jacobians(nodes, q + h * v, v, turn), fill_jacobians(nodes, q - h * v, v, turn)
-    assert np.allclose((up.J - down.J) / (2 * h), filled.J_rate, atol=1e-7)
+        up, down = filled(step), filled(-step)
+        assert np.allclose((up.J - down.J) / (2 * h), here.dJ[k], atol=1e-7)
+        assert np.allclose((up.J_rate - down.J_rate) / (2 * h), here.dJ_rate[k], atol=1e-7)
+    up, down = filled(h * v), filled(-h * v)
+    assert np.allclose((up.J - down.J) / (2 * h), here.J_rate, atol=1e-7)
 
 
 def dense_newton(bench: Bench) -> np.ndarray:

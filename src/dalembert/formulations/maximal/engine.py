@@ -20,7 +20,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_rates
-from dalembert.model.targets import unmet_targets
+from dalembert.model.targets import MET, unmet_targets
 from dalembert.solvers.redundant import COMPLIANCE
 
 
@@ -33,9 +33,13 @@ class MaximalEngine:
     """
 
     exact: ClassVar[bool] = False
+    #: targets that disagree by more than this (m or rad) cannot be followed
+    target_error: ClassVar[float] = MET
     nodes: tuple[float, ...] = ()
     one_start: bool = False
     input_node: float = 0.0
+    exact_motion: bool = False
+    ended: Any = None
     #: whether every joint must be equations between the poses of its bodies
     needs_rows: ClassVar[bool] = True
     options: Any
@@ -220,7 +224,7 @@ class MaximalEngine:
 
     def unmet(self) -> str | None:
         """Why the targets of a failed step cannot be met, if that is the reason."""
-        return None if self.asked is None else unmet_targets(self.placement(self.asked[0]), self.asked[1][1])
+        return None if self.asked is None else unmet_targets(self.placement(self.asked[0]), self.asked[1][1], self.target_error)
 
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""

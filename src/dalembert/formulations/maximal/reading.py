@@ -82,7 +82,7 @@ class Reader:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
         prescribed, recording = self.prescribed(), self.recording
         motion = self._move(prescribed)
-        if self.knots == 2 and self.exact:
+        if self.knots == 2 and self.exact and len(self.inputs.stage) == 0:
             prescribed[1] = np.where(self.model.joints["driven"] != 0, np.diff(motion.rate, axis=0) / self.dt, 0.0)
             motion = self._move(prescribed)
         return dict(
@@ -152,7 +152,11 @@ class Reader:
             else:
                 prescribed[0] = _to_the_ends((moved[1:] + moved[:-1]) / (2.0 * self.dt))
                 prescribed[1] = _to_the_ends((moved[1:] - moved[:-1]) / self.dt**2)
-            prescribed[:, :, ~driven] = 0.0
+        known = self.inputs.stage
+        if len(known) >= self.knots:
+            values = known[: self.knots].swapaxes(0, 1)
+            prescribed = np.where(np.isnan(values), prescribed, values)
+        prescribed[:, :, ~driven] = 0.0
         return prescribed
 
 

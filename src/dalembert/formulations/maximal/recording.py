@@ -18,6 +18,8 @@ class Recording(NamedTuple):
     substeps: np.ndarray  # (N,) of the interval before the knot
     iterations: np.ndarray  # (N,)
     spin: np.ndarray  # (N, joints, 6) left limits of the momenta of reflected inertias
+    coordinate: np.ndarray  # (N, joints, 6) and
+    rate: np.ndarray  # (N, joints, 6) along the directions, of formulations whose unknowns they are
 
 
 def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recording:
@@ -25,5 +27,5 @@ def new_recording(knots: int, bodies: int, joints: int, couplings: int) -> Recor
     return Recording(
         np.zeros((knots, bodies, 3)), np.zeros((knots, bodies, 4)), np.zeros((knots, bodies, 6)), np.zeros(knots),
         np.zeros((knots, joints, 6)), np.zeros((knots, couplings)),
-        np.zeros(knots, np.int64), np.zeros(knots, np.int64), np.zeros((knots, joints, 6)),
+        np.zeros(knots, np.int64), np.zeros(knots, np.int64), *(np.zeros((knots, joints, 6)) for _ in range(3)),
     )

@@ -9,7 +9,7 @@ with W the loads on the body, in its frame. Gravity is one of them.
 """
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_damping
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
+from dalembert.formulations.reduced.map_equations import map_floor, map_residuals, stage_maps
 from dalembert.formulations.reduced.state import Scratch
 from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
@@ -25,7 +26,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import SPLINE
+from dalembert.model.tree import FOLLOWER, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -35,6 +36,7 @@ from dalembert.spatial.tuples import (
     mat_mul,
     mat_t_vec,
     mat_vec,
+    norm3,
     scale3,
     store3,
     store4,
@@ -137,6 +139,8 @@ def stage_rates(stage):
             else:
                 at.x[j] = at.aq[j] + c * at.v[j]
             at.a[j] = (at.v[j] - at.av[j]) / c
+    if stage.own.maps.maps.shape[0] > 0:
+        stage_maps(stage)
 
 
 @kernel
@@ -170,11 +174,13 @@ def balance(stage):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            at.g[j] = 0.0 if node.driven else dot6(load6(at.S[j]), F) - at.tau[j]
+            at.g[j] = 0.0 if node.driven != 0 and node.driven != FOLLOWER else dot6(load6(at.S[j]), F) - at.tau[j]
             fine = fine and isfinite(at.g[j])
         if node.parent >= 0:
             above = nodes[node.parent].F
             store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), F)))
+    if stage.own.maps.maps.shape[0] > 0:
+        map_residuals(stage)
     return fine
 
 
@@ -192,7 +198,7 @@ def own_force(node, at):
 @kernel
 def load_derivatives(stage):
     """K and C (6, 6) of the loads on all bodies by their pose and twist, in the frames of their nodes."""
-    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
+    tree, own = stage.tree, stage.own
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         at.K[:] = 0.0
@@ -207,6 +213,13 @@ def load_derivatives(stage):
         at.K[4, 2] -= force[0]
         at.K[5, 0] -= force[1]
         at.K[5, 1] += force[0]
+    add_load_blocks(stage)
+
+
+@kernel
+def add_load_blocks(stage):
+    """Add the derivatives of loads that depend on pose or velocity to K and C of the nodes; the turning of their forces is not among them."""
+    model, tree, work, own = stage.model, stage.tree, stage.work, stage.own
     for index in range(model.loads.shape[0]):
         load = model.loads[index]
         for k in range(load.ends if load.kind == USER_LOAD else 1):
@@ -278,13 +291,43 @@ def size_of(stage):
 
 @kernel
 def rounding_floor(stage):
-    """The residual that rounding alone can cause, in m/s."""
+    """The residual that rounding alone can cause, in m/s. Overwrites ``s`` of the nodes.
+
+    Accelerations are differences of rates, so every joint's carries the rounding of a rate divided by c; down a long chain these
+    move the far bodies by their levers, and the forces that this takes add up on the way back. ``s`` holds squares of the errors of
+    angular and linear acceleration with their product, then the errors of force and torque.
+    """
     tree, nodes, size = stage.tree, stage.own.nodes, 0.0
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
+        turning, moving = 0.0, 0.0
+        for j in range(node.count):
+            turn, move = load6(at.S[j])
+            lost = 2e-16 * (abs(at.v[j]) + abs(at.av[j])) / stage.c
+            turning += (lost * norm3(turn)) ** 2
+            moving += (lost * norm3(move)) ** 2
+        both, lever = 0.0, 0.0
+        if node.parent >= 0:
+            above = nodes[node.parent].s
+            lever = norm3(load3(at.p))
+            moving += above[2] + 2.0 * lever * above[1] + lever * lever * above[0]
+            both = above[1] + lever * above[0]
+            turning += above[0]
+        at.s[0], at.s[1], at.s[2] = turning, both, moving
+        J = load9(node.inertia)
+        at.s[3], at.s[4] = node.mass * sqrt(moving), max(abs(J[0]), abs(J[4]), abs(J[8])) * sqrt(turning)
+    for i in range(tree.shape[0] - 1, -1, -1):
+        node, at = tree[i], nodes[i]
+        torque, force = load6(at.F)
+        load_torque, load_force = load6(at.load)
         for j in range(0 if node.driven else node.count):
-            total = abs(at.tau[j])
-            for k in range(6):
-                total += abs(at.S[j, k] * at.F[k])
-            size = max(size, total * at.scale[j])
-    return max(1e-14 * tree.shape[0] * size / stage.c, tie_floor(stage))
+            # rotations mix the parts of a force, and loads may cancel what the motion asks for: sizes count, not parts
+            turn, move = load6(at.S[j])
+            total = abs(at.tau[j]) + norm3(turn) * (norm3(torque) + norm3(load_torque)) + norm3(move) * (norm3(force) + norm3(load_force))
+            lost = norm3(turn) * at.s[4] + norm3(move) * at.s[3]
+            size = max(size, (1e-14 * tree.shape[0] * total + lost) * at.scale[j])
+        if node.parent >= 0:
+            above = nodes[node.parent].s
+            above[3] += at.s[3]
+            above[4] += at.s[4] + norm3(load3(at.p)) * at.s[3]
+    return max(size / stage.c, tie_floor(stage), map_floor(stage))

@@ -19,11 +19,24 @@ import numpy as np
 from dalembert.forces.bodies import push_on_bodies
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import ball_torque, direction_force
+from dalembert.formulations.reduced.tie_equations import evaluate_ties
+from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, KEPT, Ties
 from dalembert.kernels import inline, kernel
-from dalembert.model.motions import ZERO6, about, slid, turned_about_axis, turned_about_point, unit3
+from dalembert.model.motions import (
+    ZERO6,
+    about,
+    along_rate,
+    along_spline,
+    slid,
+    spline_along,
+    turned_about_axis,
+    turned_about_point,
+    unit3,
+)
 from dalembert.model.pose import put6
 from dalembert.model.records import F, Model, Work, fields
-from dalembert.model.tree import AXIS, LINE, POINT
+from dalembert.model.splines import SPLINE_WORK, place_spline
+from dalembert.model.tree import AXIS, LINE, POINT, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -53,23 +66,39 @@ NODE_FLOW = np.dtype(
         F, x=3, v=3, turn=4, chart=0, a=3, tau=3,
         # placement in the parent node's frame and in the world; twist, velocity part of the acceleration; articulated inertia
         # [[J, B], [B^T, M]] and force; I S, D^-1 and u; acceleration, less gravity's
-        R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6, load=6,
+        R=9, p=3, W=9, place=3, V=6, c=6, J=6, B=9, M=6, F=6, U=(3, 6), D=9, u=3, A=6,
+        # what ties push with; what is added to D besides: reflected inertia, and what methods add to it; columns of a spline
+        load=6, extra=6, S=(2, 6),
     )
 )
+#: forces along the coordinates and wrench on the frame; what they change: second derivatives, the frame's acceleration, forces
+#: along driven directions; and scratch
+NODE_ANSWER = np.dtype(fields(F, f=3, e=6, a=3, A=6, held=3, u=3, F=6))
+
+
+class FlowScratch(NamedTuple):
+    """A record per node for motion, one for answers of the inertia to forces, and one per spline."""
+
+    nodes: np.ndarray
+    answers: np.ndarray
+    splines: np.ndarray
 
 
 class Flow(NamedTuple):
     """A mechanism in motion: what a rate of change of the state is made of.
 
-    ``loaded``: wrenches act on bodies besides gravity; ``forced``: inputs act along joints that have no law of their own.
+    ``loaded``: wrenches act on bodies besides gravity, or ties do; ``forced``: inputs act along joints that have no law of their
+    own; ``closed``: some ties stay closed.
     """
 
     model: Model
     tree: np.ndarray
     work: Work
-    nodes: np.ndarray
+    own: FlowScratch
+    ties: Ties
     loaded: bool
     forced: bool
+    closed: bool
 
 
 # symmetric matrices
@@ -120,27 +149,31 @@ def sym_turned(R, S):
 # nodes
 
 @inline
-def column_of(node, j):
+def column_of(node, at, j):
     """S_j for rates that are angular velocities where a rotation is free."""
     if node.kind == POINT:
         return about(load3(node.centre), unit3(j))
+    if node.kind == SPLINE:
+        return load6(at.S[j])
     return load6(node.screw)
 
 
 @inline
-def moved_along(node, v):
+def moved_along(node, at, v):
     """S v."""
     if node.kind == POINT:
         return about(load3(node.centre), load3(v))
     if node.kind == LINE or node.kind == AXIS:
         return scale6(v[0], load6(node.screw))
+    if node.kind == SPLINE:
+        return spline_along(node, at.S, v)
     return ZERO6
 
 
 @inline
 def place_flow(flow):
     """Placement, twist and velocity part of the acceleration of all nodes; inertias and forces of their own frames."""
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes = flow.tree, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.kind == AXIS:
@@ -149,11 +182,13 @@ def place_flow(flow):
             R, p = slid(node, at.x[0])
         elif node.kind == POINT:
             R, p = turned_about_point(node, quaternion.to_matrix(load4(at.turn)))
+        elif node.kind == SPLINE:
+            R, p = place_on_spline(flow, node, at)
         else:
             R, p = load9(node.R0), load3(node.p0)
         store9(at.R, R)
         store3(at.p, p)
-        V = moved_along(node, at.v)
+        V = moved_along(node, at, at.v)
         if node.parent < 0:
             store9(at.W, R)
             store3(at.place, p)
@@ -167,6 +202,18 @@ def place_flow(flow):
             store3(at.place, add3(load3(above.place), mat_vec(W, p)))
             store6(at.c, bracket(V, Sv))
         store6(at.V, V)
+        if node.kind == SPLINE:
+            store6(at.c, add6(load6(at.c), along_rate(node, at, flow.own.splines[node.spline], at.v)))
+
+
+@kernel
+def place_on_spline(flow, node, at):
+    """Placement on a spline, whose columns are written."""
+    spline = flow.own.splines[node.spline]
+    place_spline(flow.model.splines, node, at.x, spline)
+    for j in range(node.count):
+        store6(at.S[j], load6(spline.S[j]))
+    return along_spline(node, spline)
 
 
 @inline
@@ -183,8 +230,8 @@ def own_inertia(node, at):
 
 @kernel
 def load_flow(flow):
-    """Subtract the wrenches of inputs and loads, gravity apart, from the forces of the nodes."""
-    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.nodes
+    """Subtract the wrenches of inputs, loads and ties, gravity apart, from the forces of the nodes. Returns False where a loop is flipped."""
+    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.body < 0:
@@ -199,7 +246,9 @@ def load_flow(flow):
     if model.loads.shape[0] > 0:
         push_on_bodies(model, work, work.velocity, 0)
         push_on_bodies(model, work, work.velocity, 1)
-    g = load3(model.gravity)
+    g, tied = load3(model.gravity), flow.ties.rows.shape[0] > 0
+    if tied and not push_ties(flow):
+        return False
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         if node.body < 0:
@@ -207,12 +256,36 @@ def load_flow(flow):
         load = work.bodies[node.body].load
         force = sub3(load3(load), scale3(node.mass, g))
         store6(at.F, sub6(load6(at.F), (load3(load[3:]), mat_t_vec(load9(at.W), force))))
+        if tied:
+            store6(at.F, sub6(load6(at.F), load6(at.load)))
+    return True
+
+
+@kernel
+def push_ties(flow):
+    """Gradients of all ties, and the wrenches of those that follow a law in ``load``. Returns False where a loop is flipped."""
+    nodes, ties = flow.own.nodes, flow.ties
+    for i in range(nodes.shape[0]):
+        store6(nodes[i].load, ZERO6)
+    for i in range(ties.rows.shape[0]):
+        ties.rows[i].mu = 0.0
+    if not evaluate_ties(flow):
+        return False
+    for i in range(ties.rows.shape[0]):
+        row = ties.rows[i]
+        if row.kind == CLOSED or row.kind == KEPT or row.kind == ACROSS_JOINT or row.kind == ACROSS_PATH:
+            continue
+        row.mu = -row.r  # what the law says: the residual is the force less that
+        for e in range(row.first, row.first + row.ends):
+            load = nodes[ties.ends[e].node].load
+            store6(load, add6(load6(load), scale6(row.mu, load6(ties.ends[e].G))))
+    return True
 
 
 @inline
 def push_flow(flow):
     """Write ``tau`` of all nodes: springs, dampers, servos and inputs along their coordinates, rotors apart."""
-    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.nodes
+    model, tree, work, nodes = flow.model, flow.tree, flow.work, flow.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
         at.tau[0] = 0.0
@@ -223,7 +296,8 @@ def push_flow(flow):
         if node.kind == POINT:
             store3(at.tau, ball_torque(flow, node, at))
         else:
-            at.tau[0] = direction_force(model.joints[node.joint], work.joints[node.joint], node.direction, at.x[0], at.v[0])[0]
+            for j in range(node.count):
+                at.tau[j] = direction_force(model.joints[node.joint], work.joints[node.joint], node.direction + j, at.x[j], at.v[j])[0]
 
 
 @inline
@@ -233,12 +307,21 @@ def times_inertia(J, B, M, X):
 
 
 @inline
+def without(J, B, M, d, U):
+    """[[J, B], [B^T, M]] - d U U^T."""
+    x, y, z = d * U[0][0], d * U[0][1], d * U[0][2]
+    b = U[1]
+    B = (B[0] - x * b[0], B[1] - x * b[1], B[2] - x * b[2], B[3] - y * b[0], B[4] - y * b[1], B[5] - y * b[2], B[6] - z * b[0], B[7] - z * b[1], B[8] - z * b[2])
+    return sym_less(J, d, U[0]), B, sym_less(M, d, U[1])
+
+
+@inline
 def gather(tree, nodes, i):
     """Eliminate a node's second derivatives, and add what is left of its inertia and force to the parent's."""
     node, at = tree[i], nodes[i]
     J, B, M, force, c = load_sym(at.J), load9(at.B), load_sym(at.M), load6(at.F), load6(at.c)
     if node.driven:
-        c = add6(c, moved_along(node, at.a))
+        c = add6(c, moved_along(node, at, at.a))
     elif node.kind == POINT:
         # columns (e_j, r x e_j): I S = [J + B [r]; B^T + M [r]]
         r = load3(node.centre)
@@ -248,7 +331,11 @@ def gather(tree, nodes, i):
         T = (X[0] + top[0], X[1] + top[1], X[2] + top[2], X[3] + top[3], X[4] + top[4], X[5] + top[5], X[6] + top[6], X[7] + top[7], X[8] + top[8])
         L = (B[0] + low[0], B[3] + low[1], B[6] + low[2], B[1] + low[3], B[4] + low[4], B[7] + low[5], B[2] + low[6], B[5] + low[7], B[8] + low[8])
         E = mat_mul(K, L)
-        D = sym_inverse((T[0] - E[0], T[1] - E[1], T[2] - E[2], T[3] - E[3], T[4] - E[4], T[5] - E[5], T[6] - E[6], T[7] - E[7], T[8] - E[8]))
+        x = at.extra
+        D = sym_inverse((
+            T[0] - E[0] + x[0], T[1] - E[1] + x[1], T[2] - E[2] + x[2], T[3] - E[3], T[4] - E[4] + x[3], T[5] - E[5] + x[4],
+            T[6] - E[6], T[7] - E[7], T[8] - E[8] + x[5],
+        ))
         u = sub3(load3(at.tau), add3(force[0], cross3(force[1], r)))
         store9(at.D, D)
         store3(at.u, u)
@@ -262,20 +349,33 @@ def gather(tree, nodes, i):
         B = (B[0] - Q[0], B[1] - Q[1], B[2] - Q[2], B[3] - Q[3], B[4] - Q[4], B[5] - Q[5], B[6] - Q[6], B[7] - Q[7], B[8] - Q[8])
         M = (M[0] - N[0], M[1] - N[1], M[2] - N[2], M[3] - N[4], M[4] - N[5], M[5] - N[8])
         force = add6(force, (mat_vec(TD, u), mat_vec(LD, u)))
-    elif node.kind == LINE or node.kind == AXIS:
-        S = load6(node.screw)
+    elif node.count == 2:
+        S, T = load6(at.S[0]), load6(at.S[1])
+        U, Y = times_inertia(J, B, M, S), times_inertia(J, B, M, T)
+        xx, xy, yy = dot6(S, U) + at.extra[0], dot6(S, Y), dot6(T, Y) + at.extra[3]
+        d = 1.0 / (xx * yy - xy * xy)
+        at.D[0], at.D[1], at.D[3], at.D[4] = d * yy, -d * xy, -d * xy, d * xx
+        u, y = at.tau[0] - dot6(S, force), at.tau[1] - dot6(T, force)
+        at.u[0], at.u[1] = u, y
+        store6(at.U[0], U)
+        store6(at.U[1], Y)
+        if node.parent < 0:
+            return
+        # one column after the other, the second without its part along the first
+        force = add6(force, add6(scale6(at.D[0] * u + at.D[1] * y, U), scale6(at.D[3] * u + at.D[4] * y, Y)))
+        J, B, M = without(J, B, M, 1.0 / xx, U)
+        J, B, M = without(J, B, M, xx * d, sub6(Y, scale6(xy / xx, U)))
+    elif node.count == 1:
+        S = column_of(node, at, 0)
         U = times_inertia(J, B, M, S)
-        d = 1.0 / (dot6(S, U) + node.rotor)
+        d = 1.0 / (dot6(S, U) + at.extra[0])
         u = at.tau[0] - dot6(S, force)
         at.D[0] = d
         at.u[0] = u
         store6(at.U[0], U)
         if node.parent < 0:
             return
-        J, M = sym_less(J, d, U[0]), sym_less(M, d, U[1])
-        x, y, z = d * U[0][0], d * U[0][1], d * U[0][2]
-        b = U[1]
-        B = (B[0] - x * b[0], B[1] - x * b[1], B[2] - x * b[2], B[3] - y * b[0], B[4] - y * b[1], B[5] - y * b[2], B[6] - z * b[0], B[7] - z * b[1], B[8] - z * b[2])
+        J, B, M = without(J, B, M, d, U)
         force = add6(force, scale6(d * u, U))
     if node.parent < 0:
         return
@@ -319,30 +419,34 @@ def release(flow, tree, nodes, i):
     else:
         A = add6(to_child(R, p, load6(nodes[node.parent].A)), load6(at.c))
     if node.driven:
-        A = add6(A, moved_along(node, at.a))
+        A = add6(A, moved_along(node, at, at.a))
         W = add6(load6(at.F), times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), A))
         for j in range(node.count):
-            at.tau[j] = dot6(column_of(node, j), W) + node.rotor * at.a[j]
+            at.tau[j] = dot6(column_of(node, at, j), W) + at.extra[0 if j == 0 else 3] * at.a[j]
     elif node.kind == POINT:
         u = load3(at.u)
         rest = (u[0] - dot6(load6(at.U[0]), A), u[1] - dot6(load6(at.U[1]), A), u[2] - dot6(load6(at.U[2]), A))
         store3(at.a, mat_vec(load9(at.D), rest))
-        A = add6(A, moved_along(node, at.a))
-    elif node.kind != 0:
+        A = add6(A, moved_along(node, at, at.a))
+    elif node.count == 1:
         at.a[0] = at.D[0] * (at.u[0] - dot6(load6(at.U[0]), A))
-        A = add6(A, scale6(at.a[0], load6(node.screw)))
+        A = add6(A, scale6(at.a[0], column_of(node, at, 0)))
+    elif node.count == 2:
+        u, y = at.u[0] - dot6(load6(at.U[0]), A), at.u[1] - dot6(load6(at.U[1]), A)
+        at.a[0], at.a[1] = at.D[0] * u + at.D[1] * y, at.D[3] * u + at.D[4] * y
+        A = add6(A, moved_along(node, at, at.a))
     store6(at.A, A)
 
 
 @kernel
 def placed_dynamics(flow):
     """Second derivatives ``a`` of all nodes, after ``place_flow``. Returns False when one is not finite."""
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes = flow.tree, flow.own.nodes
     count = tree.shape[0]
     for i in range(count):
         own_inertia(tree[i], nodes[i])
-    if flow.loaded:
-        load_flow(flow)
+    if flow.loaded and not load_flow(flow):
+        return False
     push_flow(flow)
     for i in range(count - 1, -1, -1):
         gather(tree, nodes, i)
@@ -365,37 +469,40 @@ def forward_dynamics(flow):
 
 @kernel
 def inverse_inertia(flow):
-    """``a`` = M^-1 (tau + J^T e), with the wrenches ``e`` on the nodes in ``load``, after ``forward_dynamics`` (RedMax Algorithm 10).
+    """Answers ``a`` = M^-1 (f + J^T e), and what frames accelerate by, after ``forward_dynamics`` (RedMax Algorithm 10).
 
-    Driven directions stand still. ``F``, ``u`` and ``A`` are overwritten; ``A`` is what the frames then accelerate by.
+    Driven directions have the ``a`` that they are given, and ``held`` is what this takes.
     """
-    tree, nodes = flow.tree, flow.nodes
+    tree, nodes, answers = flow.tree, flow.own.nodes, flow.own.answers
     for i in range(tree.shape[0]):
-        store6(nodes[i].F, scale6(-1.0, load6(nodes[i].load)))
+        store6(answers[i].F, scale6(-1.0, load6(answers[i].e)))
     for i in range(tree.shape[0] - 1, -1, -1):
-        node, at = tree[i], nodes[i]
-        force = load6(at.F)
-        if not node.driven:
-            for j in range(node.count):
-                at.u[j] = at.tau[j] - dot6(column_of(node, j), force)
-            for j in range(node.count):
-                force = add6(force, scale6(pivot_times(node, at, j, at.u), load6(at.U[j])))
-        if node.parent >= 0:
-            above = nodes[node.parent].F
-            store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), force)))
-    for i in range(tree.shape[0]):
-        node, at = tree[i], nodes[i]
-        A = ZERO6 if node.parent < 0 else to_child(load9(at.R), load3(at.p), load6(nodes[node.parent].A))
+        node, at, answer = tree[i], nodes[i], answers[i]
+        force = load6(answer.F)
         if node.driven:
-            for j in range(node.count):
-                at.a[j] = 0.0
+            force = add6(force, times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), moved_along(node, at, answer.a)))
         else:
             for j in range(node.count):
-                at.u[j] -= dot6(load6(at.U[j]), A)
+                answer.u[j] = answer.f[j] - dot6(column_of(node, at, j), force)
             for j in range(node.count):
-                at.a[j] = pivot_times(node, at, j, at.u)
-            A = add6(A, moved_along(node, at.a))
-        store6(at.A, A)
+                force = add6(force, scale6(pivot_times(node, at, j, answer.u), load6(at.U[j])))
+        if node.parent >= 0:
+            above = answers[node.parent].F
+            store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), force)))
+    for i in range(tree.shape[0]):
+        node, at, answer = tree[i], nodes[i], answers[i]
+        A = ZERO6 if node.parent < 0 else to_child(load9(at.R), load3(at.p), load6(answers[node.parent].A))
+        if not node.driven:
+            for j in range(node.count):
+                answer.u[j] -= dot6(load6(at.U[j]), A)
+            for j in range(node.count):
+                answer.a[j] = pivot_times(node, at, j, answer.u)
+        A = add6(A, moved_along(node, at, answer.a))
+        store6(answer.A, A)
+        if node.driven:
+            W = add6(load6(answer.F), times_inertia(load_sym(at.J), load9(at.B), load_sym(at.M), A))
+            for j in range(node.count):
+                answer.held[j] = dot6(column_of(node, at, j), W) + at.extra[0 if j == 0 else 3] * answer.a[j]
 
 
 @inline
@@ -403,11 +510,15 @@ def pivot_times(node, at, j, u):
     """Entry ``j`` of D^-1 u."""
     if node.kind == POINT:
         return at.D[3 * j] * u[0] + at.D[3 * j + 1] * u[1] + at.D[3 * j + 2] * u[2]
+    if node.count == 2:
+        return at.D[3 * j] * u[0] + at.D[3 * j + 1] * u[1]
     return at.D[0] * u[0]
 
 
-def new_flow(nodes: int) -> np.ndarray:
-    """Room for forward dynamics."""
-    flow = np.zeros(nodes, NODE_FLOW)
-    flow["turn"][:, 0] = 1.0
-    return flow
+def new_flow(tree: np.ndarray) -> FlowScratch:
+    """Room for forward dynamics of a tree's nodes."""
+    splines = int(np.count_nonzero(tree["kind"] == SPLINE))
+    scratch = FlowScratch(np.zeros(len(tree), NODE_FLOW), np.zeros(len(tree), NODE_ANSWER), np.zeros(max(splines, 1), SPLINE_WORK))
+    scratch.nodes["turn"][:, 0] = 1.0
+    scratch.nodes["extra"][:, 0] = tree["rotor"]
+    return scratch

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.formulations.reduced.equations import place_node
+from dalembert.formulations.reduced.state import new_scratch
 from dalembert.kernels import kernel
-from dalembert.model.motions import along_derivative, along_rate, motion_column, placement, rate_derivative, unit3
+from dalembert.model.motions import along_derivative, along_rate, rate_derivative, unit3
 from dalembert.model.records import Model
-from dalembert.model.tree import POINT
-from dalembert.spatial.tuples import store3, store9
+from dalembert.model.tree import POINT, SPLINE
 from dalembert.spatial.twists import store6
 
 
@@ -53,17 +54,16 @@ class Matrices(NamedTuple):
 
 
 @kernel
-def motion(node, turn, q, v, R, p, S, dS, S_rate, dS_rate):
-    """A node's placement and columns: S (3, 6), dS (3, 3, 6) by coordinate and column, and both for S'."""
-    turned, shift = placement(node, turn, q)
-    store9(R, turned)
-    store3(p, shift)
+def place(model, tree, own, i, dS, S_rate, dS_rate):
+    """Place a node by itself, and write how its columns change: dS (3, 3, 6) by coordinate and column, S' (3, 6), dS' (3, 3, 6)."""
+    place_node(model, tree, own, i)
+    node, at = tree[i], own.nodes[i]
+    spline = own.splines[node.spline]
     for j in range(node.count):
-        store6(S[j], motion_column(node, q, j))
-        store6(S_rate[j], along_rate(node, q, v, unit3(j)))
+        store6(S_rate[j], along_rate(node, at, spline, unit3(j)))
         for k in range(node.count):
-            store6(dS[k, j], along_derivative(node, q, k, unit3(j)))
-            store6(dS_rate[k, j], rate_derivative(node, q, k, v, unit3(j)))
+            store6(dS[k, j], along_derivative(node, at, spline, k, unit3(j)))
+            store6(dS_rate[k, j], rate_derivative(node, at, spline, k, unit3(j)))
 
 
 def skew(w: np.ndarray) -> np.ndarray:
@@ -81,17 +81,21 @@ def ad(V: np.ndarray) -> np.ndarray:
     return np.block([[skew(V[:3]), np.zeros((3, 3))], [skew(V[3:]), skew(V[:3])]])
 
 
-def fill_jacobians(nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray) -> Jacobians:
-    """Algorithm 11 at coordinates and rates (N, 3) of the nodes; ``turn`` (N, 4): where free rotations start from."""
+def fill_jacobians(model: Model, nodes: np.ndarray, at: np.ndarray) -> Jacobians:
+    """Algorithm 11 at the coordinates ``x`` and rates ``v`` (N, 3) of records of the nodes, with ``turn`` (N, 4) and ``chart`` of free rotations."""
+    own = new_scratch(len(nodes), int(np.count_nonzero(nodes["kind"] == SPLINE)))
+    for name in ("x", "v", "turn", "chart"):
+        own.nodes[name] = at[name]
+    v = own.nodes["v"]
     N, n = len(nodes), int(nodes["count"].sum())
     J, J_rate = np.zeros((N, 6, n)), np.zeros((N, 6, n))
     dJ, dJ_rate = np.zeros((n, N, 6, n)), np.zeros((n, N, 6, n))
     rotation = np.zeros((N, 3, 3))
     for i, node in enumerate(nodes):
-        R, p = np.zeros(9), np.zeros(3)
-        S, S_rate, dS, dS_rate = np.zeros((3, 6)), np.zeros((3, 6)), np.zeros((3, 3, 6)), np.zeros((3, 3, 6))
-        motion(node, turn[i], q[i], v[i], R, p, S, dS, S_rate, dS_rate)
-        R, above, count, first = R.reshape(3, 3), int(node["parent"]), int(node["count"]), int(node["dof"])
+        S_rate, dS, dS_rate = np.zeros((3, 6)), np.zeros((3, 3, 6)), np.zeros((3, 3, 6))
+        place(model, nodes, own, i, dS, S_rate, dS_rate)
+        R, p, S = own.nodes["R"][i].reshape(3, 3), own.nodes["p"][i], own.nodes["S"][i]
+        above, count, first = int(node["parent"]), int(node["count"]), int(node["dof"])
         rotation[i] = R if above < 0 else rotation[above] @ R
         if above >= 0:
             A = adjoint(R, p)
@@ -105,20 +109,21 @@ def fill_jacobians(nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.nda
                 dA_rate = -ad(dS[k].T @ v[i]) @ A - ad(S.T @ v[i]) @ dA
                 dJ[first + k, i] += dA @ J[above]
                 dJ_rate[first + k, i] += dA @ J_rate[above] + dA_rate @ J[above]
-        own = slice(first, first + count)
-        J[i, :, own], J_rate[i, :, own] = S[:count].T, S_rate[:count].T
+        here = slice(first, first + count)
+        J[i, :, here], J_rate[i, :, here] = S[:count].T, S_rate[:count].T
         for k in range(count):
-            dJ[first + k, i, :, own], dJ_rate[first + k, i, :, own] = dS[k, :count].T, dS_rate[k, :count].T
+            dJ[first + k, i, :, here], dJ_rate[first + k, i, :, here] = dS[k, :count].T, dS_rate[k, :count].T
     return Jacobians(J, J_rate, dJ, dJ_rate, rotation)
 
 
-def reduced_matrices(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarray, turn: np.ndarray) -> Matrices:
+def reduced_matrices(model: Model, nodes: np.ndarray, at: np.ndarray) -> Matrices:
     """Matrices of a tree under gravity, constant wrenches, and springs, dampers and rotors along single directions.
 
-    ``q``, ``v`` (N, 3), ``turn`` (N, 4) of the nodes. Raises ModelError for laws that only the kernels know.
+    ``at``: records of the nodes as in ``fill_jacobians``. Raises ModelError for laws that only the kernels know.
     """
     _refuse(model, nodes)
-    J, J_rate, dJ, dJ_rate, rotation = fill_jacobians(nodes, q, v, turn)
+    J, J_rate, dJ, dJ_rate, rotation = fill_jacobians(model, nodes, at)
+    q, v = at["x"], at["v"]
     n = J.shape[2]
     rates = np.zeros(n)
     for i, node in enumerate(nodes):
@@ -148,9 +153,12 @@ def reduced_matrices(model: Model, nodes: np.ndarray, q: np.ndarray, v: np.ndarr
         K += np.einsum("kxj,x->jk", dJ[:, i], inertial + load) + J[i].T @ (to_V @ dV - M_m @ d_drift + to_pose @ J[i])
         D += J[i].T @ (to_V @ J[i] - M_m @ (J_rate[i] + dV))
     for i, node in enumerate(nodes):
-        if node["joint"] >= 0 and node["count"] == 1:
-            joint, direction, k = model.joints[node["joint"]], int(node["direction"]), int(node["dof"])
-            f[k] -= joint["stiffness"][direction] * (q[i, 0] - joint["rest"][direction]) + joint["damping"][direction] * v[i, 0]
+        if node["joint"] < 0 or node["kind"] == POINT:
+            continue
+        joint = model.joints[node["joint"]]
+        for j in range(int(node["count"])):
+            direction, k = int(node["direction"]) + j, int(node["dof"]) + j
+            f[k] -= joint["stiffness"][direction] * (q[i, j] - joint["rest"][direction]) + joint["damping"][direction] * v[i, j]
             K[k, k] -= joint["stiffness"][direction]
             D[k, k] -= joint["damping"][direction]
             M[k, k] += joint["armature"][direction]

@@ -13,8 +13,8 @@ from dalembert.formulations.reduced.step import place_knot
 from dalembert.formulations.reduced.switching import SMALLEST, best_chart
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
-from dalembert.model.rotations import coordinates_of, in_joint, in_node
-from dalembert.model.tree import POINT, Tree
+from dalembert.model.rotations import coordinates_of, in_node
+from dalembert.model.tree import POINT, SPLINE, Tree
 from dalembert.spatial.charts import CHARTS, chart_determinant
 
 #: a chart cannot start with a determinant below this
@@ -24,7 +24,7 @@ SINGULAR_CHART = 1e-6
 def chart_numbers(mechanism: Mechanism, tree: Tree, rotations: str | Mapping[str, str]) -> np.ndarray:
     """(nodes,) the chart of every free rotation, 0 for a rotation vector, as ``Reduced.rotations`` says."""
     numbers = np.zeros(len(tree.nodes), dtype=np.int64)
-    places = {node_name(mechanism, tree, i): i for i in np.flatnonzero(tree.nodes["kind"] == POINT)}
+    places = {node_name(mechanism, tree, int(i)): i for i in np.flatnonzero(tree.nodes["kind"] == POINT)}
     chosen = dict.fromkeys(places, rotations) if isinstance(rotations, str) else rotations
     for name, chart in chosen.items():
         if name not in places:
@@ -41,6 +41,17 @@ def node_name(mechanism: Mechanism, tree: Tree, index: int) -> str:
     while tree.nodes["body"][index] < 0:
         index += 1
     return mechanism.bodies[int(tree.nodes["body"][index])].name
+
+
+def beyond(mechanism: Mechanism, tree: Tree, at: np.ndarray) -> str:
+    """Joints whose coordinates ``x`` in the records ``at`` of the nodes lie beyond their splines."""
+    found = []
+    for index in np.flatnonzero(tree.nodes["kind"] == SPLINE):
+        node, x = tree.nodes[index], at["x"][index]
+        ends, x = node["cells"][: node["count"]], x[: node["count"]]
+        if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
+            found.append(f"joint {node_name(mechanism, tree, int(index))!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
+    return "; ".join(found)
 
 
 class Starter:

@@ -14,15 +14,25 @@ from dalembert.formulations.reduced.equations import (
     rounding_floor,
     size_of,
 )
+from dalembert.formulations.reduced.knots import write_joints
+from dalembert.formulations.reduced.map_equations import (
+    accept_maps,
+    begin_maps,
+    begin_stage_maps,
+    combine_maps,
+    guess_maps,
+    keep_stage_maps,
+)
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, MOVED
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
 from dalembert.model.rotations import coordinates_of, in_joint, in_node, rotation
 from dalembert.model.rows import aim
-from dalembert.model.tree import AXIS, POINT, SPLINE
+from dalembert.model.tree import AXIS, POINT, SPLINE, TARGET
 from dalembert.solvers.newton import Linear, build_newton
 from dalembert.solvers.outcomes import BEYOND, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
@@ -42,19 +52,18 @@ from dalembert.spatial.twists import load6
 
 #: how far (rad) a turning joint of a mechanism with loops may go in a step
 FAR = 1.0
+#: how far (rad) a free rotation may go in a step
+HALF_ROUND = 2.5
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout;
-    ``switch``: whether free rotations change their chart.
-    """
+    """What a step takes besides model, state and inputs. ``multistep``: order of the BDF formula, 0 for a DIRK method throughout."""
 
     compliance: float
     tolerance: float
     max_iterations: int
     multistep: int
     tableau: Tableau
-    switch: bool
 
 
 @kernel
@@ -84,7 +93,10 @@ def move(stage, step):
     """Iterate minus ``step`` times the direction."""
     nodes, rows = stage.own.nodes, stage.ties.rows
     for i in range(rows.shape[0]):
-        rows[i].mu -= step * rows[i].dmu
+        if rows[i].kind == MOVED:
+            stage.own.maps.own[rows[i].index].v -= step * rows[i].dmu / stage.c
+        else:
+            rows[i].mu -= step * rows[i].dmu
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
             nodes[i].v[j] -= step * nodes[i].dq[j] / stage.c
@@ -123,6 +135,7 @@ def begin_step(stage, state, order):
         for j in range(3):
             at.aq[j] = first * q[j] + second * q1[j]
             at.av[j] = first * past.v[j] + second * v1[j]
+    begin_maps(stage.own.maps, state.maps, first, second)
 
 
 @kernel
@@ -136,6 +149,7 @@ def begin_stage(stage, state, a, index, dt):
             for k in range(index):
                 at.aq[j] += dt * a[index, k] * at.kq[k, j]
                 at.av[j] += dt * a[index, k] * at.kv[k, j]
+    begin_stage_maps(stage.own.maps, state.maps, a, index, dt)
 
 
 @kernel
@@ -145,7 +159,8 @@ def try_stage(stage, state, targets, extrapolate, options):
     if ties.rows.shape[0] == 0:
         guess(stage, state, extrapolate)
         follow_targets(stage, targets)
-        return newton(stage, options.tolerance, options.max_iterations)
+        outcome, iterations, size = newton(stage, options.tolerance, options.max_iterations)
+        return (TOO_FAST if outcome == SOLVED and turns_far(stage, state) else outcome), iterations, size
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for attempt in range(len(COMPLIANCES) + NUDGES):
         ties.compliance[0] = options.compliance * (COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0])
@@ -169,16 +184,22 @@ def try_stage(stage, state, targets, extrapolate, options):
 
 @kernel
 def turns_far(stage, state):
-    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly."""
+    """True when a joint turns so far from the last knot that a loop may have come out on another branch of its assembly, or that
+    a rotation vector from knot to knot no longer tells how often it went round.
+    """
+    closed = False
+    for i in range(stage.ties.rows.shape[0]):
+        closed = closed or stage.ties.rows[i].kind == CLOSED or stage.ties.rows[i].kind == KEPT
     for i in range(stage.tree.shape[0]):
-        node, at = stage.tree[i], stage.own.nodes[i]
+        node, at, past = stage.tree[i], stage.own.nodes[i], state.nodes[i]
         if node.driven:
             continue
-        if node.kind == AXIS and abs(at.x[0] - state.nodes[i].q[0]) > FAR:
+        if closed and node.kind == AXIS and abs(at.x[0] - past.q[0]) > FAR:
             return True
         if node.kind == POINT:
-            past = (0.0, 0.0, 0.0) if centred(node, state.nodes[i]) else load3(state.nodes[i].q)
-            if norm3(sub3(load3(at.x), past)) > FAR:
+            vector = centred(node, past)
+            turned = norm3(sub3(load3(at.x), (0.0, 0.0, 0.0) if vector else load3(past.q)))
+            if (closed and turned > FAR) or (vector and turned > HALF_ROUND):
                 return True
     return False
 
@@ -193,6 +214,8 @@ def nudge_all(stage, attempt):
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
             stage.own.nodes[i].v[j] += nudge(3 * i + j, attempt) * fastest
+    for k in range(stage.own.maps.own.shape[0]):
+        stage.own.maps.own[k].v *= 1.0 + nudge(k, attempt)
 
 
 @kernel
@@ -202,6 +225,7 @@ def guess(stage, state, extrapolate):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
             at.v[j] = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
+    guess_maps(stage.own.maps, state.maps, extrapolate)
 
 
 @kernel
@@ -214,7 +238,7 @@ def follow_targets(stage, targets):
         aim(model.joints[i], work.joints[i])
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
-        if not node.driven:
+        if node.driven != TARGET:
             continue
         if node.kind != POINT:
             for j in range(node.count):
@@ -233,6 +257,7 @@ def keep_stage(stage, index):
         for j in range(3):
             at.kq[index, j] = at.v[j]
             at.kv[index, j] = at.a[j]
+    keep_stage_maps(stage.own.maps, index)
 
 
 @kernel
@@ -246,6 +271,7 @@ def combine(stage, state, b, dt):
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * at.kq[k, j]
                 at.v[j] += dt * b[k] * at.kv[k, j]
+    combine_maps(stage.own.nodes, stage.own.maps, state.maps, b, dt)
 
 
 @kernel
@@ -265,11 +291,12 @@ def accept(stage, state, after):
         else:
             store3(new.q, x)
             store3(new.v, v)
+    accept_maps(stage.own.maps, state.maps, after.maps)
 
 
 @inline
 def finish(stage, state, targets, history, dt, after):
-    """A solved step: coordinates and targets of the joints at the next knot, and its clock."""
+    """A solved step: coordinates and targets of the joints at the next knot, its clock, and charts that are better from there."""
     model, tree, nodes = stage.model, stage.tree, stage.own.nodes
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
@@ -291,6 +318,7 @@ def finish(stage, state, targets, history, dt, after):
             if model.joints[i].follows[k]:
                 after.joints[i].target[k] = targets[i, k]
     after.clock[0], after.clock[1] = dt, history + 1.0
+    switch_charts(tree, after)
 
 
 @kernel
@@ -350,8 +378,6 @@ def step(model, tree, state, inputs, index, dt, options, work, own, ties, after)
         stage = Stage(model, tree, work, own, ties, dt)
         accept(stage, state, after)
         finish(stage, state, targets, history, dt, after)
-        if options.switch:
-            switch_charts(tree, after)
     return outcome, iterations, size
 
 
@@ -369,9 +395,10 @@ def place_knot(model, tree, own, state):
 
 @kernel
 def record(model, tree, own, state, recording, knot):
-    """Write the state into the recording: poses and momenta."""
+    """Write the state into the recording: poses and momenta, coordinates and rates of joints in the tree."""
     recording.step_before[knot] = state.clock[0]
     place_knot(model, tree, own, state)
+    write_joints(tree, own, state, recording.coordinate[knot], recording.rate[knot])
     for i in range(tree.shape[0]):
         node, at = tree[i], own.nodes[i]
         if node.body < 0:

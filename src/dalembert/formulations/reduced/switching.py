@@ -51,7 +51,7 @@ def switch_charts(tree, state):
     for i in range(tree.shape[0]):
         node, at = tree[i], state.nodes[i]
         old = int(at.chart)
-        if node.kind != POINT or old == 0 or chart_determinant(old, at.q) > SMALLEST:
+        if node.kind != POINT or old == 0 or not node.switch or chart_determinant(old, at.q) > SMALLEST:
             continue
         M, M1 = rotation(node, old, at.turn, at.q), rotation(node, old, at.turn, at.q1)
         new = best_chart(node, M, M1)

@@ -4,6 +4,8 @@ A straight one between two sites with a range or dry friction becomes a point sp
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dalembert.io.mjcf.source import Source, softened
@@ -50,7 +52,7 @@ def add_tendons(source: Source, pulled: set[int]) -> None:
             _report(source, k, _laws(source, k), _limits(source, k))
 
 
-def _laws(source: Source, k: int) -> dict[str, float]:
+def _laws(source: Source, k: int) -> dict[str, Any]:
     model = source.model
     return dict(
         stiffness=0.0 if source.disabled("SPRING", "PASSIVE") else float(model.tendon_stiffness[k]),

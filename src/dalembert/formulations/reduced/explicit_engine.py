@@ -1,0 +1,160 @@
+"""What steps a mechanism in joint coordinates by rates of change."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.engine import Samples, Source, Start
+from dalembert.formulations.maximal import examples
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.reduced.explicit import (
+    FLOW_STATE,
+    FRACTIONS,
+    KKT_ACCELERATION,
+    KKT_VELOCITY,
+    LARGEST_GAP,
+    LINEARLY_IMPLICIT,
+    RK4,
+    SEMI_IMPLICIT,
+    SUM,
+    FlowState,
+    StepOptions,
+    StepScratch,
+    record,
+    run_steps,
+)
+from dalembert.formulations.reduced.forward import Flow, new_flow
+from dalembert.formulations.reduced.linearly_implicit import new_soft
+from dalembert.formulations.reduced.maps import OWN_STATE
+from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.start import Starter, beyond
+from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
+from dalembert.formulations.reduced.tree_engine import TreeEngine
+from dalembert.kernels.ahead import prepare
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile import new_work
+from dalembert.model.tree import SPLINE, build_tree
+
+KINDS = {
+    "rk4": RK4, "semi_implicit": SEMI_IMPLICIT, "linearly_implicit": LINEARLY_IMPLICIT, "kkt_velocity": KKT_VELOCITY, "kkt_acceleration": KKT_ACCELERATION,
+}
+
+
+class FlowEngine(TreeEngine):
+    """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
+
+    exact_motion = True
+    state_type, joint_state = FlowState, JOINT_STATE
+
+    def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        if mechanism.touches and not self.takes_limits(mechanism):
+            raise ModelError(
+                f"Reduced: {mechanism.name!r} has contacts, limits or dry friction, which do not go with method={options.method!r}; "
+                "choose an implicit method such as 'bdf2', for limits alone one of solve_ivp's such as 'RK45', or leave them out, from a model "
+                "file with load(..., contacts=False, limits=False)"
+            )
+        prepare(examples.reading)
+        super().__init__(mechanism, options)
+        self.tree = build_tree(mechanism, self.model)
+        self.ties = build_ties(mechanism, self.model, self.tree)
+        self.own = new_flow(self.tree.nodes)
+        for at, node in zip(self.own.nodes, self.tree.nodes):
+            if node["kind"] == SPLINE and node["count"] == 2:
+                at["extra"][3] = self.model.joints["armature"][node["joint"], node["direction"] + 1]
+        self.model = self.model._replace(splines=self.tree.splines)
+        nodes = len(self.tree.nodes)
+        placing = new_scratch(nodes, len(self.own.splines))
+        self.starter = Starter(mechanism, self.model, self.tree, placing, np.zeros(nodes, np.int64), False)
+        self.work = new_work(self.model)
+        self.work.bodies["node"][:-1] = self.tree.node_of
+        #: joints that a failed step would have led beyond their splines
+        self.passed = ""
+        #: wrenches act on bodies whatever the inputs; rows stay closed
+        self.loaded = bool(len(self.ties.rows) or len(self.model.loads) or np.any(self.model.bodies["wrench"]))
+        self.closed = bool(np.isin(self.ties.rows["kind"], (CLOSED, KEPT)).any())
+
+    def takes_limits(self, mechanism: Mechanism) -> bool:
+        """Whether what is bounded in a mechanism is for this method."""
+        return False
+
+    def flow(self, samples: Samples | None = None) -> Flow:
+        """The mechanism in motion under inputs."""
+        pushed, forced = (False, False) if samples is None else (len(samples.wrench) > 0, len(samples.joint) > 0)
+        return Flow(self.model, self.tree.nodes, self.work, self.own, self.ties, self.loaded or pushed, forced, self.closed)
+
+    # ---- states
+
+    def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
+        return (FLOW_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
+
+    def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
+        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, np.zeros(0, OWN_STATE), state.clock)
+        self.starter.start(start, whole)
+        for name in ("q", "v", "turn"):
+            state.nodes[name] = whole.nodes[name]
+
+    def write_knot(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Poses, momenta, coordinates and rates of a state."""
+        record(self.flow(), self.view(numbers), recording, knot)
+
+    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+        """Write the state into a recording."""
+        self.write_knot(numbers, recording, knot)
+
+    # ---- failures
+
+    def failure(self, time: float, dt: float) -> StepFailure:
+        """The error for the step that ``advance`` stopped at."""
+        where, gap = f"the step at t = {time:.6g} s of {self.mechanism.name!r}", self.outcome[1]
+        unmet = self.unmet()
+        if unmet is not None:
+            return StepFailure(f"{where} has no solution: {unmet}")
+        if np.isinf(gap):
+            return StepFailure(f"{where} leads beyond a spline: {self.passed}. Stop the run before, or give the spline more control frames.")
+        if np.isfinite(gap) and gap > LARGEST_GAP:
+            return StepFailure(f"{where} leaves {self.open_row()} open by {gap:.3g} m or rad. Use a smaller dt, or an implicit method such as 'bdf2'.")
+        return StepFailure(
+            f"{where} leads to velocities that are not finite with method={self.options.method!r}. Use a smaller dt, or an implicit method such as 'bdf2'."
+        )
+
+    def open_row(self) -> str:
+        """Name of the row that is open furthest."""
+        rows = self.ties.rows
+        row = rows[int(np.argmax(np.where(np.isin(rows["kind"], (CLOSED, KEPT)), np.abs(rows["r"]), 0.0)))]
+        if row["kind"] == CLOSED:
+            return f"row {int(row['part'])} of joint {self.mechanism.joints[int(row['index'])].name!r}, which closes a loop,"
+        return f"coupling {self.mechanism.couplings[int(row['index'])].name!r}"
+
+
+class ExplicitEngine(FlowEngine):
+    """A mechanism stepped by rates of change at fixed moments of every step."""
+
+    def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        super().__init__(mechanism, options)
+        self.fractions = FRACTIONS.get(options.method, (0.0, 1.0))
+        self.step_options = StepOptions(KINDS[options.method], options.stabilization)
+        count = len(self.tree.nodes)
+        self.scratch = StepScratch(np.zeros(count, SUM), new_soft(count))
+
+    def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
+        """Advance by ``count`` steps of ``dt``. Returns how many succeeded."""
+        self.whole, before = dt, numbers.copy()
+        samples = source.samples(first, count, self.fractions)
+        done, gap = self._run(numbers, samples, recording, first, count, dt)
+        self.outcome = (0, float(gap))
+        if done < count:
+            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
+            # the kernel stops in the middle of a step: do again what came before it
+            numbers[:] = before
+            if done > 0:
+                self._run(numbers, samples, recording, first, int(done), dt)
+            if self.closed and len(samples.motion):
+                self.asked = numbers.copy(), samples.motion[int(done), [0, -1], 0].copy()
+        return int(done)
+
+    def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> tuple[int, float]:
+        flow, state = self.flow(samples), self.view(numbers)
+        return self.enter(run_steps, count == 1, flow, state, samples, self.step_options, self.scratch, recording, first, count, dt)
