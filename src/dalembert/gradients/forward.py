@@ -15,6 +15,7 @@ from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, with_parameters
 from dalembert.model.compile import compile_model
+from dalembert.simulation.controls import coupling_count
 from dalembert.simulation.trajectory import Trajectory
 
 #: offsets of the models that a forward pass is given, in steps
@@ -97,7 +98,7 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
 def input_tangents(mechanism: Mechanism, steps: int, names: Mapping[str, Name], change: Mapping[str, np.ndarray]) -> InputBars:
     """Tangents of inputs and targets by name as tables."""
     bodies, joints = len(mechanism.bodies), len(mechanism.joints)
-    couplings = len(mechanism.couplings) + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
+    couplings = coupling_count(mechanism)
     tables = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((steps + 1, joints, 6)), np.zeros((steps, couplings)))
     for text, value in change.items():
         name = names[text]

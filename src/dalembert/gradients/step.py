@@ -21,8 +21,8 @@ class StepJacobian:
     """Derivatives of the N numbers of a state's tangent after a step.
 
     ``state`` (N, N): by those before it; ``parameters``: by name, (N, ...), inputs and targets of the step among them. What the numbers
-    are is the formulation's: in ``Variational``, per body, position, rotation (body axes) and momenta just before the knot (world,
-    body), then per joint six momenta of reflected inertias; in ``Implicit``, per body, x, q, v and q', then per joint six rates of reflected
+    are is the formulation's: in ``Variational``, per body, position, rotation (body axes), momenta just before the knot (world,
+    body) and the part of these that paths gave there, then per joint six momenta of reflected inertias; in ``Implicit``, per body, x, q, v and q', then per joint six rates of reflected
     inertias, and for BDF2 the same at the knot before.
     """
 

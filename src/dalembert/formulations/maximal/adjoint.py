@@ -32,7 +32,7 @@ class KnotBars(NamedTuple):
 class MaximalAdjoint:
     """A backward pass; formulations say how steps and readings are pulled back. ``width``: numbers of a body's state."""
 
-    width = 12
+    width: int
 
     def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
         self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism

@@ -16,7 +16,7 @@ from dalembert.model.records import LOAD, F, Model, fields
 #: bars of the pose at the knot (x, phi) and at the end (xn, phin), of the unknowns (v, w); of the state before and after the
 #: step; of the model's numbers and of what the step's inputs add
 BODY_BAR = np.dtype(fields(
-    F, b=7, u=6, du=6, kept_u=6, kept_du=6, x=3, phi=3, xn=3, phin=3, v=3, w=4, before=14, after=14, passed=4, mass=0, inertia=9, wrench=6, push=6,
+    F, b=7, u=6, du=6, kept_u=6, kept_du=6, x=3, phi=3, xn=3, phin=3, v=3, w=4, before=18, after=18, passed=4, mass=0, inertia=9, wrench=6, push=6,
 ))
 #: weights of the rows, bars of their impulses, of geometry (points and turns of the frames, body axes) and laws, of the inputs and
 #: targets of the step, of momenta (or rates) of reflected inertias before and after it

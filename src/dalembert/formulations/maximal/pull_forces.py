@@ -109,7 +109,11 @@ def weights_of(bars, body, which):
     bar = bars.bodies[body]
     if which == EQUATIONS:
         return load6(bar.b)
-    return load6(bar.after[6:]) if which == MOMENTA else load6(bar.u)
+    if which == VELOCITIES:
+        return load6(bar.u)
+    # what a path gives at the end is part of the momenta, and is noted besides
+    p, along = load6(bar.after[6:]), load6(bar.after[12:])
+    return (p[0] + along[0], p[1] + along[1], p[2] + along[2], p[3] + along[3], p[4] + along[4], p[5] + along[5])
 
 
 @kernel

@@ -3,6 +3,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from dalembert.errors import GradientError
+from dalembert.mechanism.mechanism import Mechanism
+
 
 class Step(NamedTuple):
     """A substep: the interval between knots that it belongs to, where it begins and how long it is, as fractions of that."""
@@ -44,3 +47,9 @@ class Tape:
     def bytes(self) -> int:
         """Memory of the arrays."""
         return sum(array.nbytes for array in self.arrays)
+
+
+def refuse_maps(mechanism: Mechanism) -> None:
+    """Coordinate maps have no adjoint yet."""
+    for element in mechanism.maps:
+        raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated yet: it has the coordinate map {element.name!r}")

@@ -205,8 +205,10 @@ def chain(interval, bars, weighed):
         after = scale3(0.5, angular)
         add_to3(bar.before[6:], 0.5 / fixed.mass, linear)
         add_to3(bar.before[9:], 0.5, angular)
+        add_to3(bar.before[12:], -0.5 / fixed.mass, linear)
+        add_to3(bar.before[15:], -0.5, angular)
         add_to3(bar.v, 0.5, linear)
-        bar.mass -= 0.5 * dot3(load3(body.p), linear) / (fixed.mass * fixed.mass)
+        bar.mass -= 0.5 * dot3(sub3(load3(body.p), load3(body.along)), linear) / (fixed.mass * fixed.mass)
         add_outer(bar.inertia, -1.0, angular, load3(bar.u[3:]))
         if weighed:
             b, torque = load3(bar.b), load3(bar.b[3:])

@@ -15,7 +15,9 @@ LOOSE = 1e-6
 
 
 class VariationalAdjoint(MaximalAdjoint):
-    """The state of a body is position, orientation, momenta: (x, phi, p, l)."""
+    """The state of a body is position, orientation, momenta and the part of them that paths gave at the knot: (x, phi, p, l, along)."""
+
+    width = 18
 
     def read(self, first: int, last: int) -> KnotBars:
         count = last - first

@@ -16,7 +16,7 @@ from dalembert.model.records import CONSTRAINT, Model
 
 
 class VariationalForward(MaximalForward):
-    """The tangent of a state is (x, phi, p, l) per body and the momenta of reflected inertias."""
+    """The tangent of a state is (x, phi, p, l, along) per body and the momenta of reflected inertias."""
 
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
         bodies, joints, _ = self.engine.sizes
@@ -33,13 +33,13 @@ class VariationalForward(MaximalForward):
 
         size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
         p, l, spin = np.split(self.difference(momenta, size) * np.ones(6 * bodies + 6 * joints), [3 * bodies, 6 * bodies])
-        self.state = np.concatenate([pose, p.reshape(-1, 3), l.reshape(-1, 3)], axis=1)
+        self.state = np.concatenate([pose, p.reshape(-1, 3), l.reshape(-1, 3), np.zeros((bodies, 6))], axis=1)
         self.spin = spin.reshape(-1, 6)
         self.note(0)
 
     def note(self, knot: int) -> None:
         self.tangent.position[knot], self.orientation[knot] = self.state[:, :3], self.state[:, 3:6]
-        self.tangent.momentum[knot], self.tangent.spin[knot] = self.state[:, 6:], self.spin
+        self.tangent.momentum[knot], self.tangent.spin[knot] = self.state[:, 6:12], self.spin
 
     def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:
         arrays, work, engine = tape.arrays, self.engine.graph.work, self.engine
@@ -55,7 +55,8 @@ class VariationalForward(MaximalForward):
             at = work.bodies[:-1]
             at["x"] = bodies["x"] + offset * self.state[:, :3]
             at["q"] = turned(bodies["q"], offset * self.state[:, 3:6])
-            at["p"], at["l"] = bodies["p"] + offset * self.state[:, 6:9], bodies["l"] + offset * self.state[:, 9:]
+            at["p"], at["l"] = bodies["p"] + offset * self.state[:, 6:9], bodies["l"] + offset * self.state[:, 9:12]
+            at["along"] = bodies["along"] + offset * self.state[:, 12:]
             at["v"], at["w"] = bodies["v"] + offset * du[:, :3], bodies["w"] + offset * du[:, 3:]
             at["push"] = bodies["push"] + offset * push
             rows = work.joints
@@ -70,7 +71,7 @@ class VariationalForward(MaximalForward):
         evaluate_interval(Interval(self.model, work, dt, h, engine.compliance))
         reference = work.bodies["qn"][:-1].copy()
         speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
-        lighter = self._speeds(self.state[:, 6:])
+        lighter = self._speeds(self.state[:, 6:12])
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0), np.abs(target).max(initial=0.0))
         for _ in range(PASSES):
@@ -86,8 +87,8 @@ class VariationalForward(MaximalForward):
             if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
                 break
         after = self._split(check_finite(self.difference(evaluate, size), self.mechanism.name))[3]
-        state, spin = np.split(after, [12 * n])
-        self.state, self.spin = state.reshape(n, 12), spin.reshape(-1, 6)
+        state, spin = np.split(after, [18 * n])
+        self.state, self.spin = state.reshape(n, 18), spin.reshape(-1, 6)
         if step.start == 0.0:
             self.tangent.row_force[knot], self.tangent.coupling_force[knot] = dmu / h, dtie / h
 
@@ -105,19 +106,19 @@ class VariationalForward(MaximalForward):
         Jw = np.einsum("nij,nj->ni", J, at["w"])
         p = model.bodies["mass"][:-1, None] * at["v"]
         l = 0.5 * dt * (at["s"][:, None] * Jw - np.cross(at["w"], Jw))
+        along = np.zeros((len(p), 6))
         for coupling, tie in zip(model.couplings, work.couplings):
             if coupling["law"] != CONSTRAINT:
                 for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
-                    p[model.ends[e]] += tie["mu"] * work.ends["H"][e, :3]
-                    l[model.ends[e]] += tie["mu"] * work.ends["H"][e, 3:]
+                    along[model.ends[e]] += tie["mu"] * work.ends["H"][e]
         spin = np.zeros((len(rows), 6))
         spins_after(model, work, dt, spin)
         near = turn_between(reference, at["qn"])
         residuals = np.where(self.rows, rows["r"], 0.0)
-        parts = at["r"], residuals, work.couplings["r"], np.concatenate([at["xn"], near, p, l], axis=1), spin
+        parts = at["r"], residuals, work.couplings["r"], np.concatenate([at["xn"], near, p + along[:, :3], l + along[:, 3:], along], axis=1), spin
         return np.concatenate([np.ravel(part) for part in parts])
 
     def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, rows, couplings = self.engine.sizes
-        a, b, c, d = np.split(values * np.ones(18 * n + 12 * rows + couplings), np.cumsum([6 * n, 6 * rows, couplings]))
+        a, b, c, d = np.split(values * np.ones(24 * n + 12 * rows + couplings), np.cumsum([6 * n, 6 * rows, couplings]))
         return a.reshape(n, 6), b.reshape(-1, 6), c, d

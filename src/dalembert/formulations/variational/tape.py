@@ -24,8 +24,8 @@ from dalembert.model.records import F, fields
 from dalembert.solvers.outcomes import SOLVED
 from dalembert.spatial.tuples import load3, load4, load9, mat_vec, scale3, store3, store4
 
-#: the knot, the velocities of the interval, and what the step's inputs add to the forces
-BODY_TAPE = np.dtype(fields(F, x=3, q=4, p=3, l=3, v=3, w=3, push=6))
+#: the knot with the part of the momenta that paths gave there, the velocities of the interval, and what the step's inputs add to the forces
+BODY_TAPE = np.dtype(fields(F, x=3, q=4, p=3, l=3, along=6, v=3, w=3, push=6))
 #: coordinates (to unwrap against) and momenta of reflected inertias at the knot, impulses, inputs, and targets at the end
 JOINT_TAPE = np.dtype(fields(F, coordinate=6, spin=6, mu=6, input=6, target=6))
 COUPLING_TAPE = np.dtype(fields(F, mu=0, input=0))
@@ -56,6 +56,8 @@ def keep_before(model, state, tape, entry):
         store4(kept.q, load4(body.q))
         store3(kept.p, load3(body.p))
         store3(kept.l, load3(body.l))
+        for c in range(6):
+            kept.along[c] = body.along[c]
     for i in range(model.joints.shape[0]):
         joint, kept = state.joints[i], tape.joints[entry, i]
         for k in range(6):
@@ -119,6 +121,7 @@ def recall_interval(model, work, tape, entry):
         store3(body.w, load3(kept.w))
         for c in range(6):
             body.push[c] = kept.push[c]
+            body.along[c] = kept.along[c]
     for i in range(model.joints.shape[0]):
         at, kept = work.joints[i], tape.joints[entry, i]
         for k in range(6):
@@ -166,6 +169,7 @@ def clear_step(model, bars):
         for c in range(6):
             bar.push[c] = 0.0
             bar.before[6 + c] = 0.0
+            bar.before[12 + c] = 0.0
     for i in range(model.joints.shape[0]):
         bar = bars.joints[i]
         for k in range(6):
@@ -273,9 +277,10 @@ def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots
                 bar.after[3 + c] = bar.phi[c]
             for c in range(6):
                 bar.after[6 + c] = bar.before[6 + c]
+                bar.after[12 + c] = bar.before[12 + c]
                 pushes[entry - first, i, c] = bar.push[c]
             if knot >= 0:
-                for c in range(12):
+                for c in range(18):
                     bar.after[c] += at_knots.body[knot, i, c]
         for i in range(model.joints.shape[0]):
             bar = bars.joints[i]
