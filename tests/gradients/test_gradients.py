@@ -135,6 +135,7 @@ def test_checkpoints_change_nothing(formulation, monkeypatch):
         monkeypatch.setattr("dalembert.simulation.simulation.BUDGET", budget)
         run = da.Simulation(mechanism, formulation).run(0.5, tape=True)
         found.append(run.vjp({"position": np.ones((51, 2, 3)), "velocity": np.ones((51, 2, 3))}, names))
+        assert run.record is not None
         assert (run.record.tape is None) == (budget == 5000)
     for name in names:
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-12, atol=1e-13)

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_knot import pull_row_values
@@ -40,9 +41,8 @@ class Beginning:
         engine, numbers = record.engine, record.states[0]
         self.velocity = engine.start_velocity(numbers)
         if record.setup is None:
-            from dalembert.formulations.engine import Start
-
-            self.setup.resume(Start(*engine.pose(numbers), self.velocity, engine.coordinates(numbers), engine.targets(numbers)))
+            position, orientation = engine.pose(numbers)
+            self.setup.resume(Start(position, orientation, self.velocity, engine.coordinates(numbers), engine.targets(numbers)))
         else:
             self.setup.restore(record.setup)
         self.kept = self.setup.keep()
