@@ -111,5 +111,5 @@ class Differentiable(Protocol):
     def forward(
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
     ) -> Forward:
-        """A forward pass. ``models``: of the mechanism ``step`` times 1, -1, 2 and -2 along its change, or none."""
+        """A forward pass. ``models``: of the mechanism ``step`` times 1, -1, 2, -2, 3 and -3 along its change, or none."""
         ...

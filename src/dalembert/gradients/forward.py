@@ -19,9 +19,9 @@ from dalembert.simulation.controls import coupling_count
 from dalembert.simulation.trajectory import Trajectory
 
 #: offsets of the models that a forward pass is given, in steps
-OFFSETS = (1.0, -1.0, 2.0, -2.0)
+OFFSETS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0)
 #: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
-STEP, SHIFT = 1e-3, 2e-4
+STEP, SHIFT = 1e-3, 3e-4
 #: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
