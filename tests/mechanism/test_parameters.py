@@ -58,7 +58,7 @@ def touching() -> da.Mechanism:
 
 
 UNITS = {
-    "gravity": "m/s^2", "upper.mass": "kg", "upper.inertia": "kg m^2", "upper.force": "N", "upper.torque": "N m", "shoulder.stiffness": "N m/rad",
+    "gravity": "m/s^2", "shoulder.point_child": "m", "spring.points": "m", "upper.mass": "kg", "upper.inertia": "kg m^2", "upper.force": "N", "upper.torque": "N m", "shoulder.stiffness": "N m/rad",
     "shoulder.damping": "N m s/rad", "shoulder.rest": "rad", "shoulder.armature": "kg m^2", "shoulder.friction": "N m", "shoulder.lower": "rad",
     "shoulder.upper": "rad", "shoulder.restitution": "", "elbow.servo_stiffness": "N m/rad", "elbow.servo_damping": "N m s/rad", "elbow.servo_bound": "N m",
     "spring.stiffness": "N/m", "spring.damping": "N s/m", "spring.rest": "m", "rope.stiffness": "N/m", "wind.force": "N", "air.linear": "N s/m",
@@ -169,7 +169,7 @@ def test_friction_of_a_contact_point_acts():
 
 
 @pytest.mark.parametrize(("values", "message"), [
-    ({"spring.stiffnes": 1.0}, r"no parameter 'spring.stiffnes'; it has: spring.damping, spring.rest, spring.stiffness$"),
+    ({"spring.stiffnes": 1.0}, r"no parameter 'spring.stiffnes'; it has: spring.damping, spring.points, spring.rest, spring.stiffness$"),
     ({"nobody.mass": 1.0}, "no parameter 'nobody.mass'; it has: air.angular"),
     ({"mass": 1.0}, "no parameter 'mass'"),
     ({3: 1.0}, "no parameter 3"),
