@@ -24,7 +24,7 @@ for name, x in (("left", -WIDTH / 2), ("right", WIDTH / 2)):
 sim = da.Simulation(stand, da.Variational(dt=0.01))
 balance = sim.equilibrium()
 linear = sim.linearise(inputs=["rail"], coordinates=["rail", "left foot"])
-growth = linear.eigenvalues.real.max()
+growth = np.real(linear.eigenvalues).max()
 print(f"upright it is {balance.stability}: what is off grows by a factor of {np.exp(growth):.0f} in a second")
 
 A, B = linear.A_step, linear.B_step

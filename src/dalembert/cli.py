@@ -325,7 +325,7 @@ def _view(options: argparse.Namespace) -> int:
 
 def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
     """Let joints that take a force follow a target instead; returns the ranges of those with limits (m or rad)."""
-    geared = {coupling.first.name for coupling in mechanism.couplings}
+    geared = {coupling.first.name for coupling in mechanism.couplings} | {joint.name for tied in mechanism.maps for joint in tied.joints}
     ranges = {}
     for joint in list(mechanism.joints):
         if joint.type.freedom == 1 and joint.type.drive == ("force",) and joint.name not in geared:

@@ -1,4 +1,6 @@
 """Inverse, forward and hybrid dynamics, momenta and energies: identities, and derivatives by differences along the tangent."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from trees import KINDS, MOVING, random_tree
@@ -146,6 +148,16 @@ def test_integrate_and_difference(kind):
     by_0, by_1 = algebra.difference_derivatives(q, near)
     assert close(by_0, slope(lambda e, h: algebra.difference(algebra.integrate(q, e, h), near), n))
     assert close(by_1, slope(lambda e, h: algebra.difference(q, algebra.integrate(near, e, h)), n))
+
+
+def test_rotors_along_both_directions_of_a_surface():
+    heavy = MOVING["SplineSurface"]()
+    rng = np.random.default_rng(6)
+    algebra = da.Algebra(random_tree([lambda: replace(heavy, armature=[0.3, 0.7]), KINDS["Revolute"]], rng))
+    plain = da.Algebra(random_tree([lambda: heavy, KINDS["Revolute"]], np.random.default_rng(6)))
+    q, (v, a) = plain.random(rng), rng.normal(size=(2, plain.size))
+    assert close(algebra.mass_matrix(q) - plain.mass_matrix(q), np.diag([0.3, 0.7, 0.0]), 1e-13)
+    assert close(algebra.forward_dynamics(q, v, algebra.inverse_dynamics(q, v, a)), a, 1e-11)
 
 
 def test_a_simulation_has_the_same_rates_poses_and_energy():

@@ -36,6 +36,10 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "bricard": (zoo.bricard, 0.01, 5, 6, 30, 29),
     "door": (lambda: zoo.door(rate=1.0), 0.01, 1, 2, 10, 5),
     "door on balls": (lambda: zoo.door("spherical", rate=1.0), 0.01, 1, 2, 6, 5),
+    "curling_finger": (zoo.curling_finger, 0.001, 3, 3, 15, 15),
+    "cable_finger": (zoo.cable_finger, 0.001, 3, 3, 15, 15),
+    "strand_pendulum": (zoo.strand_pendulum, 0.01, 7, 7, 23, 23),
+    "rubbing_door": (zoo.rubbing_door, 0.01, 1, 1, 5, 5),
     "box_drop": (zoo.box_drop, 0.01, 1, 0, 0, 0),
     "contact_cylinder": (zoo.contact_cylinder, 0.01, 1, 0, 0, 0),
     "snake": (zoo.snake, 0.01, 10, 9, 27, 27),
@@ -96,7 +100,7 @@ def test_starts_as_its_velocities_say(name: str) -> None:
 
 def test_everything_exported_is_tested() -> None:
     driven = Path(__file__).with_name("test_zoo_driven.py").read_text(encoding="utf-8")
-    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives", "Gait", "hopper_turn", "leg_controller")}
+    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives", "Gait", "hopper_turn", "leg_controller", "spline_shoulder")}
     assert {name for name in makers - set(ZOO) if name not in driven} == set()
 
 

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.algebra.motion import difference, integrate, put, tangent_blocks
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.state import new_scratch
+from dalembert.kernels import direct
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
@@ -44,6 +45,7 @@ class Configurations:
         self._scratch = new_scratch(len(nodes), int(np.count_nonzero(nodes["kind"] == SPLINE)))
         self._nodes = self._scratch.nodes
         self._zero = np.zeros(self.size)
+        self._entries: dict[Any, Any] = {}
 
     # ---- vectors
 
@@ -84,7 +86,13 @@ class Configurations:
     def _put(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
         """Place all nodes."""
         vectors = self._vector(q, "q"), *(self._zero if x is None else self._vector(x, what) for x, what in ((v, "v"), (a, "a")))
-        put(self._model, self._tree, self._scratch, *vectors)
+        self._enter(put, self._model, self._tree, self._scratch, *vectors)
+
+    def _enter(self, kernel: Any, *arguments: Any) -> None:
+        """Call a kernel whose arguments have the same types at every call."""
+        if kernel not in self._entries:
+            self._entries[kernel] = direct(kernel, *arguments)
+        self._entries[kernel](*arguments)
 
     # ---- configurations
 

@@ -15,7 +15,6 @@ from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.ties import no_ties
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
-from dalembert.model.tree import SPLINE
 
 
 class InverseDerivatives(NamedTuple):
@@ -55,59 +54,59 @@ class Dynamics(Kinematics):
         self._work = new_work(self._model)
         self._work.bodies["node"][:-1] = self._forest.node_of
         self._flow = Flow(self._model, self._tree, self._work, new_flow(self._tree), no_ties(), False, False, False)
-        self._still = np.zeros(3)
-        self._curved = bool(np.any(self._tree["kind"] == SPLINE))
-        self._factor = np.zeros((0, 0))
+        self._gravity, self._still = np.array(self._model.gravity), np.zeros(3)
+        for i in np.flatnonzero(self._tree["count"] == 2):
+            self._flow.own.nodes["extra"][i, 3] = self._rotors[self._tree["dof"][i] + 1]
 
     # ---- inverse dynamics
 
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
         """tau (n,) that accelerations ``a`` take."""
         self._put(q, v, a)
-        return self._inverse(self._model.gravity)
+        return self._inverse(self._gravity)
 
     def bias_forces(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """b (n,): gravity, Coriolis and centrifugal forces, "nonlinear effects"; tau = M a + b."""
         self._put(q, v)
-        return self._inverse(self._model.gravity)
+        return self._inverse(self._gravity)
 
     def gravity_forces(self, q: ArrayLike) -> np.ndarray:
         """(n,): what holds the mechanism still, "generalized gravity"."""
         self._put(q)
-        return self._inverse(self._model.gravity)
+        return self._inverse(self._gravity)
 
     def _inverse(self, gravity: np.ndarray) -> np.ndarray:
         tau = np.zeros(self.size)
-        inverse.inverse_dynamics(gravity, self._rotors, self._tree, self._nodes, tau)
+        self._enter(inverse.inverse_dynamics, gravity, self._rotors, self._tree, self._nodes, tau)
         return tau
 
     def inverse_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> InverseDerivatives:
         """Exact derivatives of ``inverse_dynamics``."""
-        return self._derivatives(q, v, a, self._model.gravity)
+        return self._derivatives(q, v, a, self._gravity)
 
     def inverse_dynamics_product(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, dq: ArrayLike, dv: ArrayLike, da: ArrayLike,
     ) -> np.ndarray:
         """What tau (n,) changes by along a direction, in linear time."""
         self._put(q, v, a)
-        self._inverse(self._model.gravity)
+        self._inverse(self._gravity)
         change = np.zeros(self.size)
         inverse.vary(self._rotors, self._tree, self._scratch, self._vector(dq, "dq"), self._vector(dv, "dv"), self._vector(da, "da"), change)
         return change
 
     def bias_forces_derivatives(self, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives (n, n) of ``bias_forces`` by the tangent of q, and by v."""
-        return self._derivatives(q, v, self._zero, self._model.gravity)[:2]
+        return self._derivatives(q, v, self._zero, self._gravity)[:2]
 
     def gravity_forces_derivatives(self, q: ArrayLike) -> np.ndarray:
         """Derivative (n, n) of ``gravity_forces`` by the tangent of q."""
-        return self._derivatives(q, self._zero, self._zero, self._model.gravity)[0]
+        return self._derivatives(q, self._zero, self._zero, self._gravity)[0]
 
     def _derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, gravity: np.ndarray) -> InverseDerivatives:
         self._put(q, v, a)
         self._inverse(gravity)
         by_q, by_v, by_a = np.zeros((3, self.size, self.size))
-        inverse.inverse_derivatives(self._rotors, self._tree, self._scratch, np.zeros((2, self.size)), by_q, by_v, by_a)
+        inverse.inverse_derivatives(self._rotors, self._tree, self._scratch, np.zeros((2, self.size)), np.zeros(len(self._tree), bool), by_q, by_v, by_a)
         return InverseDerivatives(by_q.T, by_v.T, by_a.T)
 
     # ---- inertia
@@ -119,7 +118,7 @@ class Dynamics(Kinematics):
 
     def _inertia(self) -> np.ndarray:
         M = np.zeros((self.size, self.size))
-        inertia.mass_matrix(self._rotors, self._tree, self._nodes, np.zeros((6, 6)), M)
+        self._enter(inertia.mass_matrix, self._rotors, self._tree, self._nodes, np.zeros((6, 6)), M)
         return M
 
     def mass_matrix_derivatives(self, q: ArrayLike) -> np.ndarray:
@@ -153,8 +152,6 @@ class Dynamics(Kinematics):
 
     def _products(self, columns: np.ndarray) -> np.ndarray:
         """M^-1 times columns where ``_hybrid`` was called, nothing prescribed."""
-        if self._curved:
-            return np.linalg.solve(self._factor, columns)
         wide = np.ascontiguousarray(columns.reshape(self.size, -1))
         found = np.zeros_like(wide)
         inverse_products(self._flow, self._nodes, wide, found)
@@ -187,17 +184,7 @@ class Dynamics(Kinematics):
 
     def _hybrid(self, tau: np.ndarray, a: np.ndarray) -> None:
         """Fill in forces of prescribed directions and accelerations of the others, where ``_put`` was called."""
-        if not self._curved:
-            hybrid_dynamics(self._flow, self._nodes, tau, a)
-            return
-        # the recursion knows constant columns and free rotations; for splines the mass matrix is factored
-        held = np.zeros(self.size, dtype=bool)
-        for node in self._tree[self._tree["driven"] > 0]:
-            held[node["dof"] : node["dof"] + node["count"]] = True
-        bias, M = self._inverse(self._model.gravity), self._inertia()
-        self._factor = M[np.ix_(~held, ~held)]
-        a[~held] = np.linalg.solve(self._factor, (tau - bias - M @ np.where(held, a, 0.0))[~held])
-        tau[held] = (M @ a + bias)[held]
+        self._enter(hybrid_dynamics, self._flow, self._nodes, tau, a)
 
     def _prescribed(self, names: Iterable[str]) -> np.ndarray:
         """(n,): which directions are prescribed."""
@@ -221,7 +208,7 @@ class Dynamics(Kinematics):
         names = [prescribed] if isinstance(prescribed, str) else list(prescribed)
         held = self._prescribed(names)
         found, _ = self.hybrid_dynamics(q, v, tau, a, names)
-        by_q, by_v, M = self._derivatives(q, v, found, self._model.gravity)
+        by_q, by_v, M = self._derivatives(q, v, found, self._gravity)
         moved = [np.zeros((self.size, self.size)) for _ in range(2)]
         forced = [np.zeros((self.size, self.size)) for _ in range(2)]
         for change, force, by in zip(moved, forced, (by_q, by_v)):
@@ -232,7 +219,7 @@ class Dynamics(Kinematics):
     def forward_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> ForwardDerivatives:
         """Exact derivatives of ``forward_dynamics``: -M^-1 times those of inverse dynamics at the accelerations found."""
         a = self.forward_dynamics(q, v, tau)
-        by_q, by_v, _ = self._derivatives(q, v, a, self._model.gravity)
+        by_q, by_v, _ = self._derivatives(q, v, a, self._gravity)
         found = self._products(np.hstack([-by_q, -by_v, np.eye(self.size)]))
         return ForwardDerivatives(*np.hsplit(found, 3))
 
@@ -252,5 +239,5 @@ class Dynamics(Kinematics):
         """
         self._put(q, v, a)
         Y = np.zeros((self.size, 10 * len(self.mechanism.bodies)))
-        inertia.regressor(self._model.gravity, self._tree, self._nodes, Y)
+        inertia.regressor(self._gravity, self._tree, self._nodes, Y)
         return Y

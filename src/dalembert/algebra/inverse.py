@@ -65,53 +65,86 @@ def own_variation(node, at, spline, dq, dv, da):
     for j in range(node.count):
         first = along_derivative(node, at, spline, j, at.v)
         twist = add6(twist, scale6(dq[k + j], first))
-        moved = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j))
+        moved = add6(along_derivative(node, at, spline, j, at.a), rate_derivative(node, at, spline, j, at.v))
         sped = add6(first, along_rate(node, at, spline, unit3(j)))
         change = add6(change, add6(scale6(dq[k + j], moved), scale6(dv[k + j], sped)))
     return eta, twist, change
 
 
+@inline
+def vary_outwards(tree, own, i, dq, dv, da):
+    """Variation of a node whose parent's is known, and of the force of its own frame."""
+    nodes = own.nodes
+    node, at = tree[i], nodes[i]
+    R, p, V, Sv = load9(at.R), load3(at.p), load6(at.V), load6(at.Sv)
+    eta, twist, change = own_variation(node, at, own.splines[node.spline], dq, dv, da)
+    change = add6(change, bracket(V, twist))
+    pose, twist = eta, add6(twist, bracket(sub6(V, Sv), eta))
+    if node.parent >= 0:
+        above = nodes[node.parent]
+        pose = add6(pose, to_child(R, p, load6(above.s)))
+        twist = add6(twist, to_child(R, p, load6(above.s[6:])))
+        change = add6(change, to_child(R, p, load6(above.s[12:])))
+        change = add6(change, bracket(to_child(R, p, load6(above.A)), eta))
+    change = add6(change, bracket(twist, Sv))
+    store6(at.s, pose)
+    store6(at.s[6:], twist)
+    store6(at.s[12:], change)
+    store6(at.e, own_force_variation(node, at, pose, twist, change))
+
+
+@inline
+def vary_inwards(rotors, tree, own, i, dq, da, dtau):
+    """Change of tau along a node's coordinates, and of what its subtree asks of the parent."""
+    nodes = own.nodes
+    node, at = tree[i], nodes[i]
+    dF, F, spline = load6(at.e), load6(at.F), own.splines[node.spline]
+    eta = ZERO6
+    for j in range(node.count):
+        eta = add6(eta, scale6(dq[node.dof + j], load6(at.S[j])))
+    for j in range(node.count):
+        S = load6(at.S[j])
+        total = dot6(S, dF)
+        if node.kind == POINT:
+            if not node.backwards:
+                total += dot6(about(load3(node.centre), cross3(S[0], eta[0])), F)
+        else:
+            total += rotors[node.dof + j] * da[node.dof + j]
+            for k in range(node.count):
+                total += dq[node.dof + k] * dot6(along_derivative(node, at, spline, k, unit3(j)), F)
+        dtau[node.dof + j] = total
+    if node.parent >= 0:
+        above = nodes[node.parent].e
+        store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), sub6(dF, bracket_t(eta, F)))))
+
+
 @kernel
 def vary(rotors, tree, own, dq, dv, da, dtau):
     """What tau changes by along a direction (n,) of configuration, rates and accelerations. Needs ``inverse_dynamics`` before."""
-    nodes = own.nodes
     for i in range(tree.shape[0]):
-        node, at = tree[i], nodes[i]
-        R, p, V, Sv = load9(at.R), load3(at.p), load6(at.V), load6(at.Sv)
-        eta, twist, change = own_variation(node, at, own.splines[node.spline], dq, dv, da)
-        change = add6(change, bracket(V, twist))
-        pose, twist = eta, add6(twist, bracket(sub6(V, Sv), eta))
-        if node.parent >= 0:
-            above = nodes[node.parent]
-            pose = add6(pose, to_child(R, p, load6(above.s)))
-            twist = add6(twist, to_child(R, p, load6(above.s[6:])))
-            change = add6(change, to_child(R, p, load6(above.s[12:])))
-            change = add6(change, bracket(to_child(R, p, load6(above.A)), eta))
-        change = add6(change, bracket(twist, Sv))
-        store6(at.s, pose)
-        store6(at.s[6:], twist)
-        store6(at.s[12:], change)
-        store6(at.e, own_force_variation(node, at, pose, twist, change))
+        vary_outwards(tree, own, i, dq, dv, da)
     for i in range(tree.shape[0] - 1, -1, -1):
-        node, at = tree[i], nodes[i]
-        dF, F, spline = load6(at.e), load6(at.F), own.splines[node.spline]
-        eta = ZERO6
-        for j in range(node.count):
-            eta = add6(eta, scale6(dq[node.dof + j], load6(at.S[j])))
-        for j in range(node.count):
-            S = load6(at.S[j])
-            total = dot6(S, dF)
-            if node.kind == POINT:
-                if not node.backwards:
-                    total += dot6(about(load3(node.centre), cross3(S[0], eta[0])), F)
-            else:
-                total += rotors[node.dof + j] * da[node.dof + j]
-                for k in range(node.count):
-                    total += dq[node.dof + k] * dot6(along_derivative(node, at, spline, k, unit3(j)), F)
-            dtau[node.dof + j] = total
-        if node.parent >= 0:
-            above = nodes[node.parent].e
-            store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), sub6(dF, bracket_t(eta, F)))))
+        vary_inwards(rotors, tree, own, i, dq, da, dtau)
+
+
+@kernel
+def vary_from(rotors, tree, own, first, below, dq, dv, da, dtau):
+    """The same along a direction of node ``first`` alone: the nodes ``below`` it vary, and forces of those and of its ancestors."""
+    nodes, i = own.nodes, tree[first].parent
+    while i >= 0:
+        nodes[i].s[:] = 0.0
+        nodes[i].e[:] = 0.0
+        i = tree[i].parent
+    for i in range(first, tree.shape[0]):
+        if below[i]:
+            vary_outwards(tree, own, i, dq, dv, da)
+    for i in range(tree.shape[0] - 1, first - 1, -1):
+        if below[i]:
+            vary_inwards(rotors, tree, own, i, dq, da, dtau)
+    i = tree[first].parent
+    while i >= 0:
+        vary_inwards(rotors, tree, own, i, dq, da, dtau)
+        i = tree[i].parent
 
 
 @inline
@@ -126,12 +159,19 @@ def own_force_variation(node, at, pose, twist, change):
 
 
 @kernel
-def inverse_derivatives(rotors, tree, own, room, by_q, by_v, by_a):
-    """Derivatives (n, n) of tau, a row for each number that it is differentiated by. ``room`` (2, n) is zero."""
+def inverse_derivatives(rotors, tree, own, room, below, by_q, by_v, by_a):
+    """Derivatives (n, n) of tau, zero before, a row for each number that it is differentiated by. ``room`` (2, n) is zero; ``below``
+    (nodes,) is scratch.
+    """
     unit, zero = room[0], room[1]
-    for k in range(unit.shape[0]):
-        unit[k] = 1.0
-        vary(rotors, tree, own, unit, zero, zero, by_q[k])
-        vary(rotors, tree, own, zero, unit, zero, by_v[k])
-        vary(rotors, tree, own, zero, zero, unit, by_a[k])
-        unit[k] = 0.0
+    for first in range(tree.shape[0]):
+        for i in range(first, tree.shape[0]):
+            above = tree[i].parent
+            below[i] = i == first or (above >= first and below[above])
+        for j in range(tree[first].count):
+            k = tree[first].dof + j
+            unit[k] = 1.0
+            vary_from(rotors, tree, own, first, below, unit, zero, zero, by_q[k])
+            vary_from(rotors, tree, own, first, below, zero, unit, zero, by_v[k])
+            vary_from(rotors, tree, own, first, below, zero, zero, unit, by_a[k])
+            unit[k] = 0.0

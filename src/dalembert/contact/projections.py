@@ -13,7 +13,7 @@ A program min x.Ax/2 + c.x with bounds on x is a bounded least-squares problem i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import lsq_linear, nnls
@@ -36,8 +36,8 @@ class ContactProblem:
 
     ``normal`` (c, n): rows N; ``bound`` (c,): lowest rates along them (m/s); ``tangent`` (c, 2, n): two directions across each
     normal; ``friction`` (c,): mu. ``dry`` (d, n): rows with friction of a given ``dry_bound`` (d,), N s or N m s, and of bearings:
-    ``bearing`` (velocity (n,), impulses of contacts and friction (n,), those along the rows (d,), how often it was asked)
-    -> bounds that are added to ``dry_bound`` (d,), and how many of the last ones were wrong.
+    ``bearing`` (a solution so far, how often it was asked) -> bounds that are added to ``dry_bound`` (d,), and how many of the last
+    ones were wrong.
     """
 
     free: np.ndarray
@@ -48,7 +48,7 @@ class ContactProblem:
     friction: np.ndarray
     dry: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     dry_bound: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    bearing: Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[np.ndarray, int]] | None = None
+    bearing: Callable[[ContactSolution, int], tuple[np.ndarray, int]] | None = None
 
     def __post_init__(self) -> None:
         size, contacts = len(self.free), len(self.normal)
@@ -134,17 +134,15 @@ def single_program(problem: ContactProblem, edges: int = 4) -> ContactSolution:
             x = bounded_program(A, c, lower, upper)
         else:
             x = nonnegative_program(A, c)
-        velocity = problem.free + spread @ x
+        rho = x[: len(rays)].reshape(contacts, edges)
+        tangential = problem.friction[:, None] * (rho @ around)
+        found = ContactSolution(problem.free + spread @ x, rho.sum(axis=1), tangential, x[len(rays) :], count, wrong == 0)
         if problem.bearing is None:
-            wrong = 0
-            break
-        more, wrong = problem.bearing(velocity, rows.T @ x, x[len(rays) :], count // PATIENT)
+            return replace(found, converged=True)
+        more, wrong = problem.bearing(found, count // PATIENT)
         limit = problem.dry_bound + more
         if wrong == 0 or count >= MOST:
-            break
-    rho = x[: len(rays)].reshape(contacts, edges)
-    tangential = problem.friction[:, None] * (rho @ around)
-    return ContactSolution(velocity, rho.sum(axis=1), tangential, x[len(rays) :], count, wrong == 0)
+            return replace(found, converged=wrong == 0)
 
 
 def staggered_projections(
@@ -168,23 +166,22 @@ def staggered_projections(
     if start is not None:
         beta = np.concatenate([np.einsum("cij,cj->ci", turn, start[: 2 * contacts].reshape(-1, 2)).ravel(), start[2 * contacts :]])
     dry = problem.dry_bound
-    change, count, wrong = np.inf, 0, 0
+    count, wrong = 0, 0
     while True:
         count += 1
         before, alpha = alpha, nonnegative_program(A, rest + cross @ beta)
         step = alpha - before
         change = float(np.sqrt(max(step @ A @ step, 0.0)))
+        tangential = np.einsum("cij,ci->cj", turn, beta[: 2 * contacts].reshape(-1, 2))
         velocity = problem.free + normal_spread @ alpha + spread @ beta
+        found = ContactSolution(velocity, alpha, tangential, beta[2 * contacts :], count, change <= tolerance, change)
         if problem.bearing is not None:
-            push = problem.normal.T @ alpha + rows.T @ beta
-            more, wrong = problem.bearing(velocity, push, beta[2 * contacts :], count // PATIENT)
+            more, wrong = problem.bearing(found, count // PATIENT)
             dry = problem.dry_bound + more
         if (change <= tolerance and wrong == 0 and count > 1) or count >= max_iterations:
-            break
+            return replace(found, converged=change <= tolerance and wrong == 0)
         limit = np.concatenate([np.repeat(problem.friction * alpha, 2), dry])
         beta = bounded_program(B, slip + cross.T @ alpha, -limit, limit)
-    tangential = np.einsum("cij,ci->cj", turn, beta[: 2 * contacts].reshape(-1, 2))
-    return ContactSolution(velocity, alpha, tangential, beta[2 * contacts :], count, change <= tolerance and wrong == 0, change)
 
 
 def _along_sliding(problem: ContactProblem) -> np.ndarray:

@@ -38,11 +38,11 @@ class Inputs(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Inputs at some fractions of every step: ``per`` rows for each step, one where no input is a function of time."""
+    """Inputs at some fractions of every step: ``per`` rows for each, or with ``per`` zero, where no input is a function of time, one."""
 
-    wrench: np.ndarray  # (S per, n, 6) as in ``Inputs``
-    joint: np.ndarray  # (S per, joints, 6)
-    tension: np.ndarray  # (S per, couplings)
+    wrench: np.ndarray  # (rows, n, 6) as in ``Inputs``
+    joint: np.ndarray  # (rows, joints, 6)
+    tension: np.ndarray  # (rows, couplings)
     #: (S, fractions, 3, joints, 6) targets with their rates and accelerations; of length zero where nothing follows one
     motion: np.ndarray
     per: int
@@ -100,7 +100,11 @@ class Readings:
 
 
 class Engine(Protocol):
-    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place."""
+    """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place.
+
+    It may say more: ``ended``, what ended the motion where ``advance`` stopped, if that was no failure, and None otherwise;
+    ``exact_motion``, true where rates and accelerations of targets shall be asked for themselves, not differenced from knot to knot.
+    """
 
     @property
     def nodes(self) -> tuple[float, ...]:
@@ -115,11 +119,6 @@ class Engine(Protocol):
     @property
     def input_node(self) -> float:
         """Fraction of a step at which forces that are functions of time are taken."""
-        ...
-
-    @property
-    def exact_motion(self) -> bool:
-        """Whether rates and accelerations of targets are asked for themselves, not differenced from knot to knot."""
         ...
 
     def start(self, start: Start) -> np.ndarray:
@@ -155,11 +154,6 @@ class Engine(Protocol):
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt`` (s) from knot ``first`` of the recording. Returns how many succeeded."""
-        ...
-
-    @property
-    def ended(self) -> Any:
-        """What ended the motion where ``advance`` stopped, if that was no failure; None otherwise."""
         ...
 
     def failure(self, time: float, dt: float) -> StepFailure:

@@ -45,7 +45,8 @@ class Equilibrium:
     ``position`` (n, 3), ``orientation`` (n, 4): of the bodies; ``joints``: coordinates of all joints by name. ``stability``:
     "stable", "neutral" or "unstable", from ``stiffness`` (d,): eigenvalues of the projected stiffness over the projected mass,
     1/s^2 (the squares of the angular frequencies of vibrations), least first; complex where forces follow the motion.
-    ``residual``: what is left of the forces, as a part of all that act. ``steps``: of Newton's method.
+    ``residual``: what is left of the forces, as a part of all that act. ``steps``: of Newton's method. ``start``: the pose as engines
+    begin from it.
     """
 
     position: np.ndarray

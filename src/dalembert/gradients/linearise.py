@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dalembert.formulations.engine import Inputs
+from dalembert.errors import LinearisationError
 from dalembert.gradients.chart import Chart
 from dalembert.gradients.coordinates import (
     curved_coordinates,
@@ -23,17 +23,20 @@ from dalembert.gradients.coordinates import (
 )
 from dalembert.gradients.curved import STENCIL, Curved, numbers_at, reaches
 from dalembert.gradients.local import Local, cross_matrix, local_at
-from dalembert.gradients.situation import InputPlace, Situation, input_places, smooth_friction
+from dalembert.gradients.situation import InputPlace, Situation, check_smooth, input_places, sliding_friction
 from dalembert.gradients.space import check_regular, move_bodies
 from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.model.functions import watched
 from dalembert.model.placement import Placement
+from dalembert.model.records import CONSTRAINT
 
 if TYPE_CHECKING:
     from dalembert.simulation.simulation import Simulation
 
 #: displacement of third derivatives of rows, rad or part of a body's reach
 STEP = 1e-3
+#: m or rad, by which an equilibrium may move in a step
+SETTLED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,8 @@ class Linearisation:
     def _step(self) -> tuple[np.ndarray, np.ndarray]:
         from dalembert.gradients.step_differences import difference_step
 
-        return difference_step(self._situation, self._chart, self._places)
+        settled = not self._situation.start.velocity.any() and np.abs(self.acceleration).max() * self.dt**2 < SETTLED
+        return difference_step(self._situation, self._chart, self._places, bool(settled))
 
     @property
     def A_step(self) -> np.ndarray:
@@ -86,7 +90,8 @@ class Linearisation:
     def B_step(self) -> np.ndarray:
         """(2 d, inputs): dz at the end of a step by inputs held over it.
 
-        Both are those of a step that starts from a knot with nothing before it, by differences of the step itself.
+        By differences of steps: about an equilibrium, of a step within a run; elsewhere, of one that starts from a knot with
+        nothing before it.
         """
         return self._step[1]
 
@@ -128,26 +133,36 @@ def linearise(situation: Situation, inputs: Iterable[str] | None, coordinates: I
     placement = situation.placement()
     if coordinates is not None:
         coordinates = [c.name for c in named_coordinates(situation.mechanism, coordinates)]
-    friction = smooth_friction(situation, placement)
+    check_smooth(situation, placement)
+    friction = sliding_friction(situation, placement)
     with watched(situation.mechanism):
-        motion = motion_at(placement, situation.start.velocity.ravel(), situation.inputs, coordinates, friction)
+        motion = motion_at(placement, situation, coordinates, friction)
         check_regular(placement, motion.chart.space)
         return _project(situation, placement, motion, places)
 
 
-def motion_at(
-    placement: Placement, velocity: np.ndarray, inputs: Inputs, coordinates: Iterable[str] | None, friction: np.ndarray | None = None,
-) -> Motion:
-    """Accelerations and multipliers at the placement's pose; ``friction`` (directions,): constant forces of dry friction."""
-    local = local_at(placement, velocity, inputs)
-    if friction is not None and friction.any():
-        local = _with_friction(local, friction)
+def motion_at(placement: Placement, situation: Situation, coordinates: Iterable[str] | None, friction: np.ndarray) -> Motion:
+    """Accelerations and multipliers at a situation; ``friction`` (directions,): constant forces of dry friction."""
+    velocity = situation.start.velocity.ravel()
+    local = _with_friction(local_at(placement, velocity, situation.inputs), friction)
     chart = Chart(placement, local.numbers, coordinates)
     N, M = chart.motions, local.inertia
-    held = chart.space.least(-local.numbers.rows.bending(velocity))
+    held = chart.space.least(_prescribed(situation) - local.numbers.rows.bending(velocity))
     inner = np.linalg.solve(N.T @ M @ N, N.T @ (local.force - M @ held))
     acceleration = held + N @ inner
     return Motion(local, chart, acceleration, chart.space.forces(M @ acceleration - local.force))
+
+
+def _prescribed(situation: Situation) -> np.ndarray:
+    """(rows,) accelerations that motion drives ask for, zero for other rows."""
+    joints = situation.model.joints
+    locked = np.arange(6) < joints["locks"][:, None]
+    direction = joints["row_direction"]
+    asked = np.where(direction >= 0, np.take_along_axis(situation.prescribed, np.maximum(direction, 0), axis=1), 0.0)[locked]
+    if np.isnan(asked).any():
+        name = situation.mechanism.joints[int(np.flatnonzero((np.isnan(situation.prescribed)).any(axis=1))[0])].name
+        raise LinearisationError(f"joint {name!r}, a free rotation, follows a function of time: linearise where its target stands still")
+    return np.concatenate([asked, np.zeros(int(np.count_nonzero(situation.model.couplings["law"] == CONSTRAINT)))])
 
 
 def _with_friction(local: Local, friction: np.ndarray) -> Local:

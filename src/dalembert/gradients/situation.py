@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 TOUCHING = 1e-6
 #: m or rad, by which a joint may be off its limit and still stand at it
 AT_LIMIT = 1e-9
+#: m, by which a cable may be off its rest length, or a point off a soft plane, and still be at it
+KINK = 1e-9
 #: m/s or rad/s below which dry friction holds
 HELD = 1e-9
 
@@ -31,6 +33,7 @@ HELD = 1e-9
 class Situation:
     """A simulation at one knot: its mechanism and engine, where it is, and the inputs and targets there.
 
+    ``prescribed`` (joints, 6): accelerations of targets, NaN where they are not known (free rotations that follow functions of time).
     ``tables``: inputs of the step that begins there, anew at each call. ``gaps``: what can touch, with its distance (m).
     """
 
@@ -39,6 +42,7 @@ class Situation:
     engine: Engine
     start: Start
     inputs: Inputs
+    prescribed: np.ndarray
     dt: float
     time: float
     tables: Callable[[], InputTables]
@@ -104,14 +108,29 @@ def _places(mechanism: Mechanism, name: str) -> list[InputPlace]:
     return [InputPlace(name if kind.freedom == 1 else f"{name}[{i}]", what, element.index, i) for i, what in driven]
 
 
-def smooth_friction(situation: Situation, placement: Placement) -> np.ndarray:
-    """(directions,) forces of dry friction where joints slide; raises LinearisationError where the motion has a kink."""
+def check_smooth(situation: Situation, placement: Placement) -> None:
+    """Raise LinearisationError where a contact closes, or where a cable or a soft plane begins to act."""
+    mechanism = situation.mechanism
     closed = [(name, gap) for name, gap in situation.gaps() if gap < TOUCHING]
     if closed:
         raise LinearisationError(
             f"{closed[0][0]} touch (gap {closed[0][1]:.3g} m): a motion that a contact stops on one side has no linear part. "
             "Lift it off, or hold it by joints or springs."
         )
+    lengths = placement.work.couplings["value"][len(placement.work.couplings) - len(mechanism.paths) :]
+    for path, length in zip(mechanism.paths, lengths):
+        if path.pulls and path.law is None and (path.stiffness > 0.0 or path.damping > 0.0) and abs(length - path.rest) < KINK:
+            raise LinearisationError(f"{path!r} is just slack, at its length of {path.rest:g} m: pulled it acts, pushed it does not, and that is not linear")
+    bodies = placement.work.bodies
+    for penalty in mechanism.penalties:
+        body = bodies[penalty.body.index]
+        depth = penalty.normal @ (body["x"] + body["R"].reshape(3, 3) @ penalty.point) - penalty.offset
+        if abs(depth) < KINK:
+            raise LinearisationError(f"{penalty!r} just touches its plane: pressed it acts, lifted it does not, and that is not linear")
+
+
+def sliding_friction(situation: Situation, placement: Placement) -> np.ndarray:
+    """(directions,) forces of dry friction where joints slide; raises LinearisationError where it holds them, and at limits."""
     forces = []
     velocity = situation.start.velocity.ravel()
     for element in situation.mechanism.joints:

@@ -18,6 +18,13 @@ from numba.extending import intrinsic
 from dalembert.kernels import COMPILED, kernel
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+#: the same as a type of functions that Numba compiles
+ENTRY = numba.types.void(numba.types.CPointer(numba.float64), numba.types.CPointer(numba.float64), numba.int64, numba.int64)
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether Numba has compiled a function."""
+    return isinstance(function, numba.core.dispatcher.Dispatcher)  # type: ignore[attr-defined]
 
 
 @intrinsic

@@ -52,7 +52,7 @@ class Factor(NamedTuple):
     def columns(self, q: np.ndarray) -> np.ndarray:
         """(count, 6): twists of N per unit rate, in its own frame; of a free rotation, those of the angular velocity's axes."""
         if self.kind == BALL:
-            local = np.concatenate([self._local(q)[:3, :3].T, np.zeros((3, 3))], axis=1)  # axes of the parent
+            local = np.concatenate([self._local(q)[:3, :3], np.zeros((3, 3))], axis=1)  # the parent's axes, M^T e
         elif self.kind == SPLINE:
             local = np.array([self._spline_column(q, e) for e in np.eye(self.count)])
         else:

@@ -24,7 +24,9 @@ from dalembert.mechanism.environment import (
 )
 from dalembert.mechanism.forces import Constraint, Drag, ForceBuilder, ForceLaw, Path, Penalty, PointForce
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
+from dalembert.mechanism.maps import CoordinateMap, MapBuilder
 from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
+from dalembert.mechanism.strands import Strand, StrandBuilder
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
 
 #: energy of a body at (position (3,), orientation (4,)), in J
@@ -111,7 +113,7 @@ class Coupling:
 
 
 @dataclass(eq=False)
-class Mechanism(EnvironmentBuilder, ForceBuilder):
+class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
     """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
 
     ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
@@ -123,7 +125,9 @@ class Mechanism(EnvironmentBuilder, ForceBuilder):
     bodies: list[Body] = field(default_factory=list, init=False)
     joints: list[JointElement] = field(default_factory=list, init=False)
     couplings: list[Coupling] = field(default_factory=list, init=False)
+    maps: list[CoordinateMap] = field(default_factory=list, init=False)
     paths: list[Path] = field(default_factory=list, init=False)
+    strands: list[Strand] = field(default_factory=list, init=False)
     point_forces: list[PointForce] = field(default_factory=list, init=False)
     drags: list[Drag] = field(default_factory=list, init=False)
     penalties: list[Penalty] = field(default_factory=list, init=False)
@@ -340,21 +344,23 @@ class Mechanism(EnvironmentBuilder, ForceBuilder):
         Two revolutes make a gear pair, a revolute and a prismatic a rack and pinion (ratio in rad/m or m/rad).
         """
         self._take_name(name, "gear")
-        ends = []
-        for joint, direction in zip((first, second), directions):
-            element = self[joint] if isinstance(joint, str) else joint
-            if not isinstance(element, JointElement) or self._names.get(element.name) is not element:
-                raise ModelError(f"gear {name!r} needs joints of {self.name!r}, got {joint!r}")
-            kinds = element.type.directions
-            if not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance") or not element.type.has_rows:
-                raise ModelError(f"gear {name!r}: direction {direction} of {element!r} is no slide or single turn that can be geared")
-            ends.append(element)
+        ends = [self._single_turn(joint, direction, f"gear {name!r}") for joint, direction in zip((first, second), directions)]
         if not (np.isfinite(ratio) and np.isfinite(offset)):
             raise ModelError(f"gear {name!r}: ratio and offset must be finite, got {ratio} and {offset}")
         gear = Coupling(name, len(self.couplings), ends[0], ends[1], float(ratio), float(offset), *directions)
         self.couplings.append(gear)
         self._names[name] = gear
         return gear
+
+    def _single_turn(self, joint: JointElement | str, direction: int, what: str) -> JointElement:
+        """The joint whose slide or single turn is to be tied to others."""
+        element = self[joint] if isinstance(joint, str) else joint
+        if not isinstance(element, JointElement) or self._names.get(element.name) is not element:
+            raise ModelError(f"{what} needs joints of {self.name!r}, got {joint!r}")
+        kinds = element.type.directions
+        if not isinstance(direction, int | np.integer) or not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance") or not element.type.has_rows:
+            raise ModelError(f"{what}: direction {direction} of {element!r} is no slide or single turn that can be tied")
+        return element
 
     def wrench(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant wrench on a body: ``force`` in N at the centre of mass, world axes; ``torque`` in N m, body axes."""
@@ -427,11 +433,14 @@ class Mechanism(EnvironmentBuilder, ForceBuilder):
         linear: ArrayLike | None = None,
         angular: ArrayLike | None = None,
     ) -> None:
-        """Say how simulations of this mechanism start: a joint's coordinates and rates, or a body's velocities.
+        """Say how simulations of this mechanism start: coordinates and rates of a joint or a coordinate map, or a body's velocities.
 
         The arguments are those of ``Simulation.set_joint`` and ``Simulation.set_velocity``.
         """
-        if isinstance(self[element], JointElement):
+        found = self[element]
+        if isinstance(found, CoordinateMap):
+            self.initial_joints |= found.joint_settings(value, rate)
+        elif isinstance(found, JointElement):
             self.initial_joints[element] = (value, rate)
         else:
             self.initial_velocities[element] = (linear, angular)

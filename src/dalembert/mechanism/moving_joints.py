@@ -4,7 +4,7 @@ They exist in joint coordinates alone: ``Reduced`` takes them, the formulations 
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class CompositeJoint(Joint):
     """Two joints in sequence: ``second`` moves in what ``first`` carries, at a constant ``position`` (m) and ``orientation`` (quaternion).
 
     Its coordinates are those of ``first``, then those of ``second``, with the springs, dampers, drives, limits and friction that
-    the two were given.
+    the two were given, or that are given to the whole, one number per coordinate.
     """
 
     has_rows = False
@@ -64,23 +64,26 @@ class CompositeJoint(Joint):
         for which, part in (("first", self.first), ("second", self.second)):
             if not isinstance(part, Joint) or not part.places:
                 raise ModelError(f"CompositeJoint: its {which} joint must be one that places its child, such as Revolute(), got {part!r}")
-        if self.freedom > 6:
-            raise ModelError(f"CompositeJoint: its two joints have {self.freedom} coordinates, and two bodies have six at the most")
+            if part.bearing is not None:
+                raise ModelError(f"CompositeJoint: its {which} joint has a bearing, whose load is not known inside of a sequence; use friction= for a bound of your own")
         if self.first.restitution != self.second.restitution:
             raise ModelError("CompositeJoint: its two joints must have the same restitution")
-        if self.restitution not in (0.0, self.first.restitution):
-            raise ModelError("CompositeJoint: give the restitution to its two joints")
+        if self.freedom > 6:
+            raise ModelError(f"CompositeJoint: its two joints have {self.freedom} coordinates, and two bodies have six at the most")
         object.__setattr__(self, "position", tuple(_array(self.position, (3,), "CompositeJoint.position").tolist()))
         object.__setattr__(self, "orientation", tuple(_array(self.orientation, (4,), "CompositeJoint.orientation").tolist()))
-        parts = {name: (*getattr(self.first, name), *getattr(self.second, name)) for name in LAWS}
-        for name, value in parts.items():
+        for name in LAWS:
             own = getattr(self, name)
-            if not (own is None or (np.isscalar(own) and own == 0.0) or own == value):
-                raise ModelError(f"CompositeJoint: give {name} to its two joints, not to the whole")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "restitution", self.first.restitution)
+            if own is None or (np.isscalar(own) and own == 0.0):
+                object.__setattr__(self, name, (*getattr(self.first, name), *getattr(self.second, name)))
+        if self.restitution == 0.0:
+            object.__setattr__(self, "restitution", self.first.restitution)
         _frame(np.array([*self.position, *self.orientation]), "CompositeJoint.orientation")  # type: ignore[misc]
         super().__post_init__()
+        for which, part, own in (("first", self.first, slice(0, self.first.freedom)), ("second", self.second, slice(self.first.freedom, None))):
+            laws = {name: getattr(self, name)[own] for name in LAWS}
+            if any(laws[name] != getattr(part, name) for name in LAWS) or part.restitution != self.restitution:
+                object.__setattr__(self, which, replace(part, **laws, restitution=self.restitution))
 
     @property
     def directions(self) -> tuple[tuple[str, int], ...]:
@@ -170,6 +173,8 @@ class SplineSurface(Joint):
         factor = Factor(SPLINE, 0, 2, np.eye(4), np.zeros(6), tuple(surface_pieces(values)), (m - 3, n - 3))
         object.__setattr__(self, "_factors", (factor,))
         super().__post_init__()
+        if "motion" in self.drive and set(self.drive) != {"motion"}:  # type: ignore[operator, arg-type]
+            raise ModelError("SplineSurface: a motion drive drives both of its coordinates")
 
     @property
     def directions(self) -> tuple[tuple[str, int], ...]:

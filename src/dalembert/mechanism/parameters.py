@@ -131,7 +131,9 @@ def _of_joint(element: JointElement) -> dict[str, Parameter]:
     kind, found = element.type, {}
 
     def add(name: str, values: Any, units: tuple[str, str], directions: list[int]) -> None:
-        words = dict.fromkeys(units[kind.directions[i][0] not in ("slide", "distance")] for i in directions)
+        kinds = [kind.directions[i][0] for i in directions]
+        # along a spline lengths are numbers of pieces
+        words = dict.fromkeys(units[1].replace("/rad", "").replace("rad", "") if k == "spline" else units[k not in ("slide", "distance")] for k in kinds)
         found[name] = Parameter(float(values[0]) if len(values) == 1 else np.array(values, dtype=float), ", ".join(words))
 
     for name, units in ALONG.items() if kind.freedom else ():

@@ -5,7 +5,7 @@ from dalembert.kernels import kernel
 from dalembert.model.couplings import evaluate_coupling
 from dalembert.model.frames import relative
 from dalembert.model.own_rows import DISTANCE_ROW, own_bias
-from dalembert.model.records import COMPLIANT, DISTANCE, GEAR, ROTATION, SECOND, SLIDE, TRANSLATION
+from dalembert.model.records import COMPLIANT, DISTANCE, GEAR, MAPPED, ROTATION, SECOND, SLIDE, TRANSLATION
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -71,20 +71,31 @@ def direction_bias(joint, i, y, C, Rp, v_parent, w_parent, v_child, w_child):
 
 
 @kernel
+def coordinate_bias(model, work, index, direction, velocity):
+    """``bias`` of a joint's coordinate for velocities (n + 1, 6)."""
+    joint = model.joints[index]
+    parent, child = work.bodies[joint.parent], work.bodies[joint.child]
+    Rp = load9(parent.R)
+    y, C = relative(joint, load3(parent.x), Rp, load3(child.x), load9(child.R))
+    up, uc = velocity[joint.parent], velocity[joint.child]
+    return direction_bias(joint, direction, y, C, Rp, load3(up), load3(up[3:]), load3(uc), load3(uc[3:]))
+
+
+@kernel
 def coupling_bias(model, work, index, velocity):
-    """``bias`` of a coupling for velocities (n + 1, 6): of a gear from its joints, of others from gradients a little before and after."""
+    """``bias`` of a coupling for velocities (n + 1, 6): of gears and linear maps from their joints, of others from gradients a
+    little before and after.
+    """
     coupling = model.couplings[index]
     bodies = work.bodies
     total = 0.0
     if coupling.kind == GEAR:
-        for side in range(2):
-            joint = model.joints[coupling.joint[side]]
-            parent, child = bodies[joint.parent], bodies[joint.child]
-            Rp = load9(parent.R)
-            y, C = relative(joint, load3(parent.x), Rp, load3(child.x), load9(child.R))
-            up, uc = velocity[joint.parent], velocity[joint.child]
-            value = direction_bias(joint, coupling.direction[side], y, C, Rp, load3(up), load3(up[3:]), load3(uc), load3(uc[3:]))
-            total += value if side == 0 else -coupling.ratio * value
+        first = coordinate_bias(model, work, coupling.joint[0], coupling.direction[0], velocity)
+        return first - coupling.ratio * coordinate_bias(model, work, coupling.joint[1], coupling.direction[1], velocity)
+    if coupling.kind == MAPPED and coupling.function == 0:
+        for k in range(coupling.legs):
+            leg = model.legs[coupling.first_leg + k]
+            total += (1.0 if k == 0 else -leg.weight) * coordinate_bias(model, work, leg.joint, leg.direction, velocity)
         return total
     for sign in (1.0, -1.0):
         for e in range(coupling.first, coupling.first + coupling.ends):

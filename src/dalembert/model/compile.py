@@ -49,7 +49,7 @@ def compile_model(mechanism: Mechanism) -> Model:
     follows, active = np.flatnonzero(joints["follows"].any(axis=1)), np.flatnonzero(joints["active"])
     model = Model(
         bodies, joints, couplings, np.array(mechanism.gravity, dtype=float), follows, active,
-        np.array(shared.ends, dtype=np.int32), shared.point_records(), loads, np.zeros(0),
+        np.array(shared.ends, dtype=np.int32), shared.point_records(), loads, shared.leg_records(), np.zeros(0),
     )
     with watched(mechanism):
         _set_softness(model, mechanism)
@@ -60,7 +60,7 @@ def compile_model(mechanism: Mechanism) -> Model:
 
 def new_work(model: Model) -> Work:
     """Scratch for a model, without a graph: enough to evaluate poses."""
-    bodies, joints, couplings = (np.zeros(len(a), d) for a, d in zip(model, (BODY_WORK, JOINT_WORK, COUPLING_WORK)))
+    bodies, joints, couplings = (np.zeros(len(a), d) for a, d in zip(model[:3], (BODY_WORK, JOINT_WORK, COUPLING_WORK)))
     ends, most = np.zeros(len(model.ends), END_WORK), max([1, *model.couplings["ends"], *model.loads["ends"]])
     bodies["q"][:, 0] = bodies["qn"][:, 0] = 1.0
     bodies["R"] = bodies["Rn"] = np.eye(3).ravel()

@@ -9,7 +9,7 @@ from math import sqrt
 from dalembert.kernels import inline, kernel
 from dalembert.kernels.calls import call
 from dalembert.model.frames import relative
-from dalembert.model.records import FUNCTION, GEAR
+from dalembert.model.records import FUNCTION, GEAR, MAPPED
 from dalembert.model.rows import coordinates, direction_gradient
 from dalembert.model.turning import add_distance
 from dalembert.spatial.tuples import (
@@ -62,6 +62,8 @@ def evaluate_coupling(model, work, index, at_end):
         value = gear(model, work, coupling, at_end)
     elif coupling.kind == FUNCTION:
         value = function(model, work, coupling, at_end)
+    elif coupling.kind == MAPPED:
+        value = mapped(model, work, coupling, at_end)
     else:
         value = path(model, work, coupling, at_end)
     if at_end:
@@ -75,19 +77,55 @@ def gear(model, work, coupling, at_end):
     """Coordinate of the first joint less ``ratio`` times that of the second less ``offset``, angles unwrapped."""
     value = -coupling.offset
     for side in range(2):
-        joint, at = model.joints[coupling.joint[side]], work.joints[coupling.joint[side]]
-        x_parent, R_parent = place(work.bodies[joint.parent], at_end)
-        x_child, R_child = place(work.bodies[joint.child], at_end)
-        y, C = relative(joint, x_parent, R_parent, x_child, R_child)
         weight = 1.0 if side == 0 else -coupling.ratio
-        direction = coupling.direction[side]
-        value += weight * coordinate_from(joint, at, direction, y, C)
-        force, on_parent, on_child = direction_gradient(joint, direction, y, C, R_parent)
-        if coupling.slot[2 * side] >= 0:
-            add_to(work.ends[coupling.first + coupling.slot[2 * side]], at_end, weight, neg3(force), on_parent)
-        if coupling.slot[2 * side + 1] >= 0:
-            add_to(work.ends[coupling.first + coupling.slot[2 * side + 1]], at_end, weight, force, on_child)
+        joint, direction = coupling.joint[side], coupling.direction[side]
+        value += weight * coordinate_at(model, work, joint, direction, at_end)
+        add_coordinate(model, work, coupling.first, joint, direction, coupling.slot[2 * side :], at_end, weight)
     return value
+
+
+@kernel
+def mapped(model, work, coupling, at_end):
+    """A coordinate less what a map makes of others: a sum with weights, or a user's function, whose answer has its slopes too."""
+    legs = model.legs[coupling.first_leg : coupling.first_leg + coupling.legs]
+    work.given[0] = coupling.row
+    for k in range(1, coupling.legs):
+        work.given[k] = coordinate_at(model, work, legs[k].joint, legs[k].direction, at_end)
+    if coupling.function != 0:
+        call(coupling.function, work.given[: coupling.legs], work.found[: coupling.legs])
+    else:
+        work.found[0] = coupling.offset
+        for k in range(1, coupling.legs):
+            work.found[0] += legs[k].weight * work.given[k]
+            work.found[k] = legs[k].weight
+    for k in range(coupling.legs):
+        weight = 1.0 if k == 0 else -work.found[k]
+        add_coordinate(model, work, coupling.first, legs[k].joint, legs[k].direction, legs[k].slot, at_end, weight)
+    return coordinate_at(model, work, legs[0].joint, legs[0].direction, at_end) - work.found[0]
+
+
+@kernel
+def coordinate_at(model, work, index, direction, at_end):
+    """One coordinate of a joint at the knot or at the end of the step, unwrapped."""
+    joint = model.joints[index]
+    x_parent, R_parent = place(work.bodies[joint.parent], at_end)
+    x_child, R_child = place(work.bodies[joint.child], at_end)
+    y, C = relative(joint, x_parent, R_parent, x_child, R_child)
+    return coordinate_from(joint, work.joints[index], direction, y, C)
+
+
+@kernel
+def add_coordinate(model, work, first, index, direction, slot, at_end, weight):
+    """Add the weighted gradient of a joint's coordinate to those of its parent's and child's places among the ends."""
+    joint = model.joints[index]
+    x_parent, R_parent = place(work.bodies[joint.parent], at_end)
+    x_child, R_child = place(work.bodies[joint.child], at_end)
+    y, C = relative(joint, x_parent, R_parent, x_child, R_child)
+    force, on_parent, on_child = direction_gradient(joint, direction, y, C, R_parent)
+    if slot[0] >= 0:
+        add_to(work.ends[first + slot[0]], at_end, weight, neg3(force), on_parent)
+    if slot[1] >= 0:
+        add_to(work.ends[first + slot[1]], at_end, weight, force, on_child)
 
 
 @kernel

@@ -14,35 +14,48 @@ import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
 from dalembert.errors import ModelError
-from dalembert.kernels.calls import Callback
+from dalembert.kernels.calls import ENTRY, Callback, is_compiled
 from dalembert.mechanism.forces import Constraint, ForceLaw, Path
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.map_functions import row_entry, stage_entry
 
 DIFFERENCE = 1e-6  # step of numerical derivatives, m and rad
-_ENTRY = numba.types.void(numba.types.CPointer(numba.float64), numba.types.CPointer(numba.float64), numba.int64, numba.int64)
 _kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+#: coordinate maps as steps in their own coordinates call them
+_stages: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def address_of(element: Constraint | Path | ForceLaw) -> int:
+def address_of(element: Constraint | Path | ForceLaw | CoordinateMap) -> int:
     """Where kernels find an element's function. It lives as long as the element does, and copies of it with other parameters."""
     if element not in _kept:
         twin = next((entry for other, entry in _kept.items() if _functions(other) == _functions(element)), None)
-        make = {Constraint: _constraint, Path: _law, ForceLaw: _force_law}[type(element)]
+        make = {Constraint: _constraint, Path: _law, ForceLaw: _force_law, CoordinateMap: row_entry}[type(element)]
         _kept[element] = make(element) if twin is None else twin  # type: ignore[operator]
     return _kept[element].address
 
 
-def _functions(element: Constraint | Path | ForceLaw) -> tuple[Any, ...]:
+def stage_address(element: CoordinateMap) -> int:
+    """Where kernels find a map's coordinates with their derivatives; 0 for a linear map."""
+    if element.function is None:
+        return 0
+    if element not in _stages:
+        _stages[element] = stage_entry(element)
+    return _stages[element].address
+
+
+def _functions(element: Constraint | Path | ForceLaw | CoordinateMap) -> tuple[Any, ...]:
     """What an entry is made of: the element's name, its functions and how many numbers they give."""
-    functions = [getattr(element, name, None) for name in ("function", "gradient", "energy", "law")]
-    return type(element), element.name, len(element.bodies), getattr(element, "rows", 1), *functions
+    functions = [getattr(element, name, None) for name in ("function", "gradient", "energy", "law", "jacobian")]
+    owners = element.joints if isinstance(element, CoordinateMap) else element.bodies
+    return type(element), element.name, len(owners), getattr(element, "rows", 1), *functions
 
 
 def raised(mechanism: Mechanism) -> ModelError | None:
     """What a Python function of the mechanism raised since the last call, if anything; it is forgotten then."""
     first = None
-    for element in (*mechanism.constraints, *mechanism.paths, *mechanism.force_laws):
-        entry = _kept.get(element)
+    entries = [(e, _kept.get(e)) for e in (*mechanism.constraints, *mechanism.paths, *mechanism.force_laws, *mechanism.maps)]
+    for element, entry in [*entries, *((m, _stages.get(m)) for m in mechanism.maps)]:
         if not isinstance(entry, Callback) or entry.error is None:
             continue
         error, entry.error = entry.error, None
@@ -83,10 +96,6 @@ def try_functions(mechanism: Mechanism, position: np.ndarray, orientation: np.nd
 
 def _said(title: str, error: Exception) -> ModelError:
     return ModelError(f"the function of {title} raised {type(error).__name__}: {error}")
-
-
-def _is_compiled(function: Any) -> bool:
-    return isinstance(function, numba.core.dispatcher.Dispatcher)  # type: ignore[attr-defined]
 
 
 def _numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
@@ -130,7 +139,7 @@ def turned(q: np.ndarray, axis: int, angle: float) -> np.ndarray:
 
 
 def _constraint(element: Constraint) -> Any:
-    if _is_compiled(element.function) and (element.gradient is None or _is_compiled(element.gradient)):
+    if is_compiled(element.function) and (element.gradient is None or is_compiled(element.gradient)):
         return _compiled_constraint(element)
     function, slopes, rows, count, title = element.function, element.gradient, element.rows, len(element.bodies), repr(element)
 
@@ -179,7 +188,7 @@ def _compiled_constraint(element: Constraint) -> Any:
 
     slopes = differenced if gradient is None else written
 
-    @numba.cfunc(_ENTRY)
+    @numba.cfunc(ENTRY)
     def enter(given_at, found_at, size, room):
         given, found = carray(given_at, (size,)), carray(found_at, (room,))
         position, orientation = split_poses(given[1:])
@@ -231,7 +240,7 @@ def _law(element: Path) -> Any:
         raise
     except Exception as error:
         raise _said(title, error) from error
-    if _is_compiled(law):
+    if is_compiled(law):
         return _compiled_law(law, full)
 
     def enter(given: np.ndarray, found: np.ndarray) -> None:
@@ -260,7 +269,7 @@ def _compiled_law(law: Any, full: bool) -> Any:
 
     write = four if full else one
 
-    @numba.cfunc(_ENTRY)
+    @numba.cfunc(ENTRY)
     def enter(given_at, found_at, size, room):
         given, found = carray(given_at, (size,)), carray(found_at, (room,))
         write(given[0], given[1], found)
@@ -272,7 +281,7 @@ def _compiled_law(law: Any, full: bool) -> Any:
 
 
 def _force_law(element: ForceLaw) -> Any:
-    if element.function is not None and _is_compiled(element.function) and (element.energy is None or _is_compiled(element.energy)):
+    if element.function is not None and is_compiled(element.function) and (element.energy is None or is_compiled(element.energy)):
         return _compiled_force_law(element)
     function, potential, count, title = element.function, element.energy, len(element.bodies), repr(element)
 
@@ -297,7 +306,7 @@ def _compiled_force_law(element: ForceLaw) -> Any:
     function, count = element.function, len(element.bodies)
     energy = numba.njit(lambda position, orientation: 0.0) if element.energy is None else element.energy
 
-    @numba.cfunc(_ENTRY)
+    @numba.cfunc(ENTRY)
     def enter(given_at, found_at, size, room):
         given, found = carray(given_at, (size,)), carray(found_at, (room,))
         position, orientation = split_poses(given[: 7 * count])

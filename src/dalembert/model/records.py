@@ -48,18 +48,21 @@ JOINT = np.dtype(
 )
 
 # Kinds of couplings: a number made of the poses of several bodies.
-GEAR, PATH, FUNCTION = 0, 1, 2
+GEAR, PATH, FUNCTION, MAPPED = 0, 1, 2, 3
 # What a coupling's number does: it stays zero, or it carries a force by a law.
 CONSTRAINT, SPRING, CABLE, USER_LAW = 0, 1, 2, 3
 
 #: ``first`` and ``ends``: its bodies in the list of ends; ``slot``: which of them a gear's joints have as parent and child
 COUPLING = np.dtype(
-    fields(I, kind=0, law=0, first=0, ends=0, joint=2, direction=2, slot=4, first_point=0, points=0, row=0)
+    fields(I, kind=0, law=0, first=0, ends=0, joint=2, direction=2, slot=4, first_point=0, points=0, row=0, first_leg=0, legs=0)
     + fields("i8", function=0, law_function=0)
     + fields(F, ratio=0, offset=0, soft=0, stiffness=0, damping=0, rest=0)
 )
 #: a point of a path: its place among the coupling's ends (-1 in the world), and where it is on the body
 POINT = np.dtype(fields(I, slot=0, body=0) + fields(F, point=3))
+
+#: a coordinate of a joint in a coordinate map, with the places of its bodies among the coupling's ends; of a linear map, its weight
+LEG = np.dtype(fields(I, joint=0, direction=0, slot=2) + fields(F, weight=0))
 
 # Kinds of loads: forces on bodies by their own pose and velocity, or by a user's function of several.
 POINT_FORCE, DRAG, PENALTY, USER_LOAD = 0, 1, 2, 3
@@ -70,7 +73,8 @@ LOAD = np.dtype(fields(I, kind=0, body=0, first=0, ends=0, moving=0) + fields("i
 class Model(NamedTuple):
     """What does not change in a run: bodies (n + 1, world last), joints, couplings, gravity (3,); indices of the joints that
     follow targets, and of those with springs, inputs or limits along their directions; the bodies of couplings and loads, one
-    element after the other; the points of paths; loads; what spline joints move by, which a tree writes (model/splines.py).
+    element after the other; the points of paths; loads; the joint coordinates of maps; what spline joints move by, which a tree
+    writes (model/splines.py).
     """
 
     bodies: np.ndarray
@@ -82,6 +86,7 @@ class Model(NamedTuple):
     ends: np.ndarray
     points: np.ndarray
     loads: np.ndarray
+    legs: np.ndarray
     splines: np.ndarray
 
 
@@ -91,8 +96,8 @@ BODY_WORK = np.dtype(
         # the iterate (velocities of the interval) with s = sqrt(4/dt^2 - w.w), the pose it leads to, the residual
         F, v=3, w=3, s=0, xn=3, qn=4, Rn=9, r=6,
         # the knot: position, orientation, rotation, left limits of the momenta (world, body), force and torque there,
-        # and what the inputs of the step add to them
-        x=3, q=4, p=3, l=3, load=6, push=6, R=9,
+        # and what the inputs of the step add to them; the part of the momenta that paths gave at the knot
+        x=3, q=4, p=3, l=3, load=6, push=6, R=9, along=6,
     )
 )
 

@@ -62,7 +62,7 @@ def polynomial(table, begin, columns, t, s, m, n):
 @inline
 def cell(closed, count, q):
     """Which of ``count`` cells a coordinate lies in, and where in it; beyond the ends the last cells go on."""
-    whole = int(floor(q))
+    whole = floor(q)
     if closed:
         return whole % count, q - whole
     inside = min(max(whole, 0), count - 1)

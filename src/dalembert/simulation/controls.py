@@ -39,7 +39,8 @@ class InputTables:
         ``inputs``: by name, until a controller says otherwise.
         """
         self.mechanism, self.times, self.end = mechanism, times, steps
-        self.nodes, self.one_start, self.input_node, self.exact_motion = engine.nodes, engine.one_start, engine.input_node, engine.exact_motion
+        self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
+        self.exact_motion = getattr(engine, "exact_motion", False)
         controlled = controlled or bool(inputs)
         bodies, joints = len(mechanism.bodies), len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
@@ -146,7 +147,8 @@ class InputTables:
     def samples(self, first: int, count: int, fractions: Sequence[float]) -> Samples:
         """Inputs of ``count`` steps at some fractions of each, and targets with their rates and accelerations."""
         steps = range(first, first + count)
-        if any(step in self.timed for step in steps):
+        timed = any(step in self.timed for step in steps)
+        if timed:
             rows = [self._forces(step, 1, fraction) for step in steps for fraction in fractions]
             wrench, joint, tension = (np.concatenate(tables) for tables in zip(*rows))
         else:
@@ -155,7 +157,7 @@ class InputTables:
         if self.driven:
             self._settle_knots(first + 1, first + count)
             motion = np.stack([self._motion(step, fractions) for step in steps])
-        return Samples(wrench, joint, tension, motion, len(fractions) if any(step in self.timed for step in steps) else 1)
+        return Samples(wrench, joint, tension, motion, len(fractions) if timed else 0)
 
     def _motion(self, step: int, fractions: Sequence[float]) -> np.ndarray:
         """(fractions, 3, joints, 6) targets within a step, their rates and accelerations."""

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import AssemblyError, ModelError
 from dalembert.formulations.engine import Start
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, vector
 from dalembert.model.assembly import nearest_pose, settle_velocities
 from dalembert.model.moving import columns
@@ -62,11 +63,22 @@ class Setup:
         return vector(np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom, f"coordinates of joint {name!r}")
 
     def move(self, name: str, value: ArrayLike | None, rate: ArrayLike | None) -> Start:
-        """Move a joint, with its subtree, and give it a rate (none is zero)."""
+        """Move a joint, or the joints of a coordinate map, with its subtree, and give it a rate (none is zero)."""
+        if isinstance(element := self.mechanism[name], CoordinateMap):
+            return self._move_map(element, value, rate)
         freedom = self.joint(name).type.freedom
         self.rates = {**self.rates, name: np.zeros(freedom) if rate is None else self.coordinates_of(name, rate)}
         if value is not None:
             self.place({**self.wishes, name: self.coordinates_of(name, value)}, (name,))
+        return self.settle()
+
+    def _move_map(self, element: CoordinateMap, value: ArrayLike | None, rate: ArrayLike | None) -> Start:
+        here = self.placement.work.joints["coordinate"]
+        y = element.inverse([here[j.index, d] for j, d in zip(element.joints, element.directions)]) if value is None else value
+        settings = element.joint_settings(y, rate)
+        self.rates = {**self.rates, **{name: np.array(rates) for name, (_, rates) in settings.items()}}
+        if value is not None:
+            self.place({**self.wishes, **{name: np.array(values) for name, (values, _) in settings.items()}}, tuple(settings))
         return self.settle()
 
     def place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:

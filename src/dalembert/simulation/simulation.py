@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.parameters import Parameter, list_parameters, with_parameters
 from dalembert.model.functions import raised, try_functions, watched
@@ -30,7 +31,15 @@ from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
-from dalembert.simulation.targets import Given, Motion, Target, read_target, target_coordinates, target_rates
+from dalembert.simulation.targets import (
+    Given,
+    Motion,
+    Target,
+    read_target,
+    target_accelerations,
+    target_coordinates,
+    target_rates,
+)
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
@@ -234,11 +243,12 @@ class Simulation:
     # ---- setting it up
 
     def set_joint(self, name: str, value: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
-        """Move a joint to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
+        """Move a joint (or a coordinate map) to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
 
         Joints set before stay where they were put. Raises AssemblyError, and changes nothing, if a loop cannot follow.
         """
-        self._joint(name)
+        if not (name in self._mechanism and isinstance(self._mechanism[name], CoordinateMap)):
+            self._joint(name)
         self._set(lambda setup: setup.move(name, value, rate))
 
     def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
@@ -390,7 +400,7 @@ class Simulation:
             start.target[element.index, : len(value)][wanted] = value[wanted]
         gaps = getattr(engine, "gaps", None)
         return Situation(
-            mechanism, self._setup.placement.model, engine, start, now, dt, self.time, tables,
+            mechanism, self._setup.placement.model, engine, start, now, target_accelerations(mechanism, targets, self.time), dt, self.time, tables,
             lambda: [] if gaps is None else gaps(state.numbers),
         )
 
@@ -418,7 +428,7 @@ class Simulation:
             read_control(control, tables, 0)
         self._moved, self._knot = True, None
         while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            if self._engine.ended is not None or not self._let_targets_agree(tables, 0):
+            if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
                 raise self._failure(dt)
         self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
 
@@ -459,7 +469,7 @@ class Simulation:
                 done += solved
                 self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
                 if solved < count:
-                    if engine.ended is not None:
+                    if getattr(engine, "ended", None) is not None:
                         break
                     if self._let_targets_agree(tables, done):
                         continue

@@ -90,8 +90,9 @@ class Motion:
             return function(time)
         if order < self.lowest:
             return self._integrated(time)[order]
-        below = next(k for k in range(order - 1, -1, -1) if self.given[k] is not None)
-        return difference(self.given[below], time, order - below)
+        below, known = next((k, self.given[k]) for k in range(order - 1, -1, -1) if self.given[k] is not None)
+        assert known is not None
+        return difference(known, time, order - below)
 
     def _integrated(self, time: float) -> np.ndarray:
         """Position and rate (2, freedom)."""
@@ -155,6 +156,16 @@ def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: floa
             ends = [target_coordinates(element, target(time + sign * MOMENT), time) for sign in (1.0, -1.0)]
             rates[element.index, : element.type.freedom] = (ends[0] - ends[1]) / (2.0 * MOMENT)
     return rates
+
+
+def target_accelerations(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
+    """(joints, 6) accelerations of targets: zero for values, NaN for free rotations that are functions of time."""
+    found = np.zeros((len(mechanism.joints), 6))
+    for name, target in targets.items():
+        element = mechanism[name]
+        if callable(target):
+            found[element.index, : element.type.freedom] = np.nan if turns_freely(element) else target_derivative(element, target, time, 2)
+    return found
 
 
 def turns_freely(element: JointElement) -> bool:

@@ -1,7 +1,7 @@
 """What a run leaves behind: poses over time, and everything that can be derived from them, computed when asked for."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,24 @@ class Event:
     name: str
     position: np.ndarray
     orientation: np.ndarray
+
+
+@dataclass(frozen=True)
+class StrandSeries:
+    """A strand over time: ``points`` (N, n, 3) in the world, m; ``tension`` (N, n - 1) of its stretches, N, positive where they pull."""
+
+    name: str
+    points: np.ndarray
+    tension: np.ndarray
+
+
+@dataclass(frozen=True)
+class MapSeries:
+    """The own coordinates y of a coordinate map over time and their rates: (N, count), or (N,) for a single one."""
+
+    name: str
+    coordinates: np.ndarray
+    rates: np.ndarray
 
 
 @dataclass
@@ -222,6 +240,29 @@ class Trajectory:
         self._index("path", self.paths, name)
         i = self.couplings.index(name)
         return PathSeries(name, self._get("coupling")[:, i], self._get("coupling_rate")[:, i], 0.0 - self._get("coupling_force")[:, i])
+
+    def strand(self, name: str) -> StrandSeries:
+        """Points and tensions of a strand by name."""
+        strand = self._element("strand", name, [] if self.model is None else self.model.strands)
+        places = [np.broadcast_to(p, (len(self), 3)) if b.index < 0 else self.point(b.name, p) for b, p in zip(strand.bodies, strand.points)]
+        return StrandSeries(name, np.stack(places, axis=1), np.stack([self.path(path.name).tension for path in strand.paths], axis=1))
+
+    def coordinate_map(self, name: str) -> MapSeries:
+        """The own coordinates of a map by name, from those of its joints."""
+        tied = self._element("coordinate map", name, [] if self.model is None else self.model.maps)
+        at = [j.index for j in tied.joints], list(tied.directions)
+        y, rows, rates = tied.near, [], []
+        for q, v in zip(self._get("coordinate")[:, *at], self._get("rate")[:, *at]):
+            y = tied.inverse(q, y)
+            rows.append(y)
+            rates.append(np.linalg.lstsq(tied.slopes(y), v, rcond=None)[0])
+        return MapSeries(name, _squeezed(np.array(rows), tied.count), _squeezed(np.array(rates), tied.count))
+
+    def _element(self, kind: str, name: str, elements: Sequence[Any]) -> Any:
+        """An element of the mechanism that ran."""
+        if self.model is None:
+            raise ModelError(f"a {kind} can be read only where the mechanism is known: ask the trajectory that a run returned, not one from a file")
+        return elements[self._index(kind, tuple(e.name for e in elements), name)]
 
     def least_norm(
         self, weights: Mapping[str, ArrayLike] | None = None, *, drive_weight: float = 1.0, knots: ArrayLike | None = None,
@@ -359,6 +400,10 @@ class Trajectory:
         return view_trajectory(self, port=port, block=block, browser=browser)
 
 
+#: units of coordinates by their kind, where they are not angles; a spline's count its pieces
+UNITS = {"slide": "m", "distance": "m", "spline": "1"}
+
+
 def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, readings: Readings) -> Trajectory:
     """The trajectory of a recorded run, at times (N,)."""
     armature = np.zeros((len(mechanism.joints), 6))
@@ -368,7 +413,7 @@ def read_trajectory(mechanism: Mechanism, formulation: str, time: np.ndarray, re
         mechanism=mechanism.name, formulation=formulation,
         bodies=tuple(b.name for b in mechanism.bodies), joints=tuple(j.name for j in mechanism.joints),
         couplings=tuple(coupling_names(mechanism)), paths=tuple(path.name for path in mechanism.paths),
-        coordinate_units=tuple(tuple("m" if kind in ("slide", "distance") else "rad" for kind, _ in j.type.directions) for j in mechanism.joints),
+        coordinate_units=tuple(tuple(UNITS.get(kind, "rad") for kind, _ in j.type.directions) for j in mechanism.joints),
         mass=np.array([b.mass for b in mechanism.bodies]), inertia=np.array([b.inertia for b in mechanism.bodies]),
         armature=armature if armature.any() else None, model=mechanism, touching=readings.touching, happenings=readings.events,
         _values={"time": time, **readings.values}, _providers=readings.providers, _least_norm=readings.least_norm,

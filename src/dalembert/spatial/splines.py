@@ -5,6 +5,7 @@ two local coordinates in [0, 1]. Curves are the cumulative form of eq. 2.74, sur
 """
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def curve_pieces(frames: np.ndarray, closed: bool) -> list[Piece]:
     pieces = []
     for first in range(n if closed else n - 3):
         control = [frames[(first + k) % n] for k in range(4)]
-        screws = np.array([twist_between(a, b) for a, b in zip(control, control[1:])])
+        screws = np.array([twist_between(a, b) for a, b in itertools.pairwise(control)])
         pieces.append(Piece(control[0], screws, CUMULATIVE.T[:, :, None].copy()))
     return pieces
 

@@ -49,14 +49,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Tie:
-    """A line between two points of bodies (body coordinates): a "spring", a "rod", or a stretch of a "path"."""
+    """A line between two points of bodies (body coordinates): a "spring", a "rod", a stretch of a "path" or of a "strand".
+
+    ``radius`` (m): of a strand, whose thickness is its own.
+    """
 
     bodies: tuple[Body, Body]
     points: tuple[np.ndarray, np.ndarray]
     kind: str
+    colour: Colour = STEEL
+    radius: float = 0.0
 
     def shape(self, size: float) -> Triangles:
         """Along z from 0 to 1, in a mechanism of that size (m)."""
+        if self.kind == "strand":
+            return rod(self.radius)
         return coil(0.05 * size) if self.kind == "spring" else rod((0.012 if self.kind == "rod" else 0.006) * size)
 
 
@@ -152,19 +159,22 @@ def build_scene(
     level = [g.offset for g in grounds if g.normal[2] > 1.0 - 1e-9]
     slopes = [_slope(g.normal, g.offset, middle, radius) for g in grounds if g.normal[2] <= 1.0 - 1e-9]
     for k, tie in enumerate(ties):
-        parts.append(_part(len(bodies) + k, [tie.shape(size)], STEEL))
+        parts.append(_part(len(bodies) + k, [tie.shape(size)], tie.colour))
     lowest = min(float(points[:, 2].min()) for points in (hull, *(slope.vertices for slope in slopes)))
     floor = max(level) if level else _floor(lowest, radius) if gravity else None
     return Scene([p for p in [*parts, *slopes] if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
 
 
 def _ties(mechanism: Mechanism) -> list[Tie]:
-    """Springs and rods, then every stretch of every path."""
+    """Springs and rods, then every stretch of every path, those of strands in their looks."""
     kinds = {PointSpring: "spring", Distance: "rod"}
     joints = [j for j in mechanism.joints if type(j.type) in kinds]
     ties = [Tie((j.parent, j.child), (j.point_parent, j.point_child), kinds[type(j.type)]) for j in joints]
+    strands = {path: strand for strand in mechanism.strands for path in strand.paths}
     for path in mechanism.paths:
-        ties += [Tie(bodies, points, "path") for bodies, points in zip(pairwise(path.bodies), pairwise(path.points))]
+        strand = strands.get(path)
+        looks = ("path",) if strand is None else ("strand", strand.colour, strand.radius)
+        ties += [Tie(bodies, points, *looks) for bodies, points in zip(pairwise(path.bodies), pairwise(path.points))]
     return ties
 
 

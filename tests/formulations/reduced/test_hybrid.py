@@ -75,8 +75,6 @@ def test_half_of_the_joints_prescribed_take_the_torques_of_inverse_dynamics():
         # free joints carry nothing: their accelerations follow from Pinocchio's own mass matrix, given those of the driven ones
         M, bias = pinocchio.crba(model, data, q), pinocchio.nonLinearEffects(model, data, q, v)
         M = np.triu(M) + np.triu(M, 1).T
-        if M[0, 0] == pinocchio.crba(model, data, q)[0, 0] and not np.allclose(np.diag(M), np.diag(M) + 0.0):
-            raise AssertionError
         free, held = [1, 3], [0, 2]
         a = np.zeros(4)
         a[held] = given
@@ -121,24 +119,21 @@ def test_free_rotations_follow_too():
 
 
 def test_drives_that_over_determine_a_loop_are_named():
-    mechanism = da.zoo.four_bar_chain(1)
-    names = [joint.name for joint in mechanism.joints]
-    sim_mechanism = da.Mechanism("driven four-bar")
-    a, b, c = (sim_mechanism.body(name, da.Rod(length=1.0, mass=1.0, axis=axis), position=place) for name, axis, place in (
-        ("crank", "z", [0.0, 0.0, 0.5]), ("coupler", "x", [0.5, 0.0, 1.0]), ("rocker", "z", [1.0, 0.0, 0.5])))
-    sim_mechanism.joint("left", da.Revolute(axis="y", drive="motion"), sim_mechanism.world, a, at=[0.0, 0.0, 0.0])
-    sim_mechanism.joint("right", da.Revolute(axis="y", drive="motion"), sim_mechanism.world, c, at=[1.0, 0.0, 0.0])
-    sim_mechanism.joint("top", da.Revolute(axis="y"), a, b, at=[0.0, 0.0, 1.0])
-    sim_mechanism.joint("closing", da.Revolute(axis="y"), b, c, at=[1.0, 0.0, 1.0])
-    assert names
+    mechanism = da.Mechanism("driven four-bar")
+    a, b, c = (mechanism.body(name, da.Box(size=size, mass=1.0), position=place) for name, size, place in (
+        ("crank", [0.1, 0.1, 1.0], [0.0, 0.0, 0.5]), ("coupler", [1.0, 0.1, 0.1], [0.5, 0.0, 1.0]), ("rocker", [0.1, 0.1, 1.0], [1.0, 0.0, 0.5])))
+    mechanism.joint("left", da.Revolute(axis="y", drive="motion"), mechanism.world, a, at=[0.0, 0.0, 0.0])
+    mechanism.joint("right", da.Revolute(axis="y", drive="motion"), mechanism.world, c, at=[1.0, 0.0, 0.0])
+    mechanism.joint("top", da.Revolute(axis="y"), a, b, at=[0.0, 0.0, 1.0])
+    mechanism.joint("closing", da.Revolute(axis="y"), b, c, at=[1.0, 0.0, 1.0])
     for method in ("rk4", "DOP853", "bdf2"):
-        sim = da.Simulation(sim_mechanism, da.Reduced(dt=0.01, method=method))
+        sim = da.Simulation(mechanism, da.Reduced(dt=0.01, method=method))
         sim.set_target("left", lambda t: 0.5 * t)
         sim.set_target("right", lambda t: 0.4 * t)
-        with pytest.raises(da.StepFailure, match="(?s)'left'.*'right'|'right'.*'left'"):
+        with pytest.raises(da.StepFailure, match=r"(?s)'left'.*'right'|'right'.*'left'"):
             sim.run(0.2)
         assert sim.time < 0.02
-        together = da.Simulation(sim_mechanism, da.Reduced(dt=0.01, method=method))
+        together = da.Simulation(mechanism, da.Reduced(dt=0.01, method=method))
         for name in ("left", "right"):
             together.set_target(name, lambda t: 0.5 * t)
         assert together.run(0.2).constraint_violation().max() < 1e-9

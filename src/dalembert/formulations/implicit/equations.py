@@ -30,7 +30,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
-from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, SLIDE, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
@@ -383,9 +383,9 @@ def omega_derivative(iterate, gamma, g):
 
 @kernel
 def coupling_blocks(stage, index):
-    """Blocks of one coupling, and the change of a gear's forces with the pose; that of others is left to the iteration."""
+    """Blocks of one coupling, and the change of the forces of gears and linear maps with the pose; that of others is left to the iteration."""
     model, work, own, gamma = stage.model, stage.work, stage.own, stage.gamma
-    blocks, K = work.blocks, own.K
+    blocks = work.blocks
     coupling, tie = model.couplings[index], work.couplings[index]
     by_value, by_rate = 1.0, 0.0
     blocks[tie.diagonal].M[0, 0] = stage.compliance * coupling.soft
@@ -404,14 +404,23 @@ def coupling_blocks(stage, index):
         for c in range(6):
             col[c, 0] = -G[c]
         col[6, 0] = 0.0
-    if coupling.kind != GEAR:
-        return
-    for side in range(2):
-        joint = model.joints[coupling.joint[side]]
-        y, C, Rp = joint_at_knot(work.bodies, joint)
-        K[:] = 0.0
-        add_direction(K, joint, coupling.direction[side], tie.mu * (1.0 if side == 0 else -coupling.ratio), y, C, Rp)
-        add_stiffness(work, joint, own.edges[coupling.joint[side]], K, gamma)
+    if coupling.kind == GEAR:
+        for side in range(2):
+            add_coordinate_stiffness(stage, coupling.joint[side], coupling.direction[side], tie.mu * (1.0 if side == 0 else -coupling.ratio))
+    if coupling.kind == MAPPED and coupling.function == 0:
+        for k in range(coupling.legs):
+            leg = model.legs[coupling.first_leg + k]
+            add_coordinate_stiffness(stage, leg.joint, leg.direction, tie.mu * (1.0 if k == 0 else -leg.weight))
+
+
+@kernel
+def add_coordinate_stiffness(stage, index, direction, force):
+    """The change with the pose of a ``force`` along a joint's coordinate."""
+    work, own, K, joint = stage.work, stage.own, stage.own.K, stage.model.joints[index]
+    y, C, Rp = joint_at_knot(work.bodies, joint)
+    K[:] = 0.0
+    add_direction(K, joint, direction, force, y, C, Rp)
+    add_stiffness(work, joint, own.edges[index], K, stage.gamma)
 
 
 @kernel

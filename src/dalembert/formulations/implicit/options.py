@@ -80,7 +80,7 @@ class Implicit:
 
             return SemiImplicitEngine(mechanism, self)
         driven = any("motion" in joint.type.drive for joint in mechanism.joints)  # type: ignore[operator]
-        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings):
+        if self.solver == "kinematic" or (self.solver == "auto" and driven and self.method in MULTISTEP and not mechanism.couplings and not mechanism.maps):
             from dalembert.formulations.implicit.kinematic_engine import KinematicEngine
 
             engine = KinematicEngine(mechanism, self)

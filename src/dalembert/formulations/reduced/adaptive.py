@@ -24,6 +24,7 @@ from dalembert.formulations.reduced.explicit import (
 )
 from dalembert.formulations.reduced.forward import inverse_inertia, place_flow, placed_dynamics
 from dalembert.formulations.reduced.joint_forces import direction_force
+from dalembert.formulations.reduced.step import within_splines
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import ZERO6
 from dalembert.model.tree import POINT
@@ -111,9 +112,11 @@ def begin(flow, layout, samples, state, y):
 
 @kernel
 def end(flow, layout, samples, y, state, dt, recording, knot):
-    """The state and the record of a knot that a vector is at; loops are closed there. Returns what stays open, m or rad."""
+    """The state and the record of a knot that a vector is at; loops are closed there. Returns what stays open, m or rad, infinite beyond a spline."""
     arrive(flow, layout, samples, y)
     gap = close_loops(flow) if flow.closed else 0.0
+    if flow.model.splines.shape[0] > 1 and not within_splines(flow.tree, flow.own):
+        gap = np.inf
     keep(flow, state)
     keep_turns(flow, state)
     state.clock[0] = dt

@@ -12,10 +12,11 @@ from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.engine import Inputs, Readings, Samples, Source
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.adaptive import arrive, begin, bounce, end, lay_out, limit_force, rate_of_change
-from dalembert.formulations.reduced.explicit import LARGEST_GAP, record, write_knot
+from dalembert.formulations.reduced.explicit import LARGEST_GAP, write_knot
 from dalembert.formulations.reduced.explicit_engine import FlowEngine
 from dalembert.formulations.reduced.moments import Moment
 from dalembert.formulations.reduced.options import Reduced
+from dalembert.formulations.reduced.start import beyond
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.tree import HELD, POINT
@@ -49,10 +50,11 @@ class Noted(NamedTuple):
 
 @dataclass
 class RunLog:
-    """What a run writes down: its knots, its events, and where its solver stands."""
+    """What a run writes down: its knots, its events, the length of its solver's last step (s), and where that stands."""
 
     knots: Recording
     events: list[Noted] = field(default_factory=list)
+    stride: float | None = None
     path: Path | None = None
 
 
@@ -64,6 +66,7 @@ class AdaptiveEngine(FlowEngine):
         self.layout, self.size = lay_out(self.tree.nodes)
         self.limits = self._limits()
         self.ended: Noted | None = None
+        self.outcome: tuple[int, float] = (0, 0.0)
 
     def takes_limits(self, mechanism: Mechanism) -> bool:
         """Limits of joints are taken; contacts and friction are not."""
@@ -95,18 +98,11 @@ class AdaptiveEngine(FlowEngine):
         """Room for a run."""
         return RunLog(new_recording(knots, *self.sizes))
 
-    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+    def record(self, numbers: np.ndarray, recording: RunLog | Recording, knot: int) -> None:
         """Write the state into a recording."""
-        knots = recording.knots if isinstance(recording, RunLog) else recording
-        record(self.flow(), self.view(numbers), knots, knot)
+        self.write_knot(numbers, recording.knots if isinstance(recording, RunLog) else recording, knot)
 
-    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        log = self.new_recording(1)
-        self.record(numbers, log, 0)
-        return log.knots.position[0], log.knots.orientation[0]
-
-    def read(self, recording: RunLog, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
+    def read(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         """The first ``knots`` knots of a recording, and its events."""
         readings, events = super().read(recording.knots, inputs, knots, dt, coordinate), recording.events
         if not (events or self.limits or self.options.events):
@@ -122,18 +118,20 @@ class AdaptiveEngine(FlowEngine):
 
     # ---- running
 
-    def advance(self, numbers: np.ndarray, recording: RunLog, source: Source, first: int, count: int, dt: float) -> int:
+    def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         """Integrate over ``count`` intervals of ``dt``. Returns how many succeeded; fewer where an event ends the run."""
         self.whole, self.ended = dt, None
         if first == 0 or recording.path is None or recording.path.knot != first or recording.path.source is not source:
             recording.path = Path(self, numbers, source, first, dt, recording, alone=count == 1)
-        path = recording.path
+        path: Path = recording.path
         for done in range(count):
             if not path.to_knot(numbers, first + done + 1):
                 recording.path = None
                 return done
             if path.alone:
-                path = recording.path = Path(self, numbers, source, first + done + 1, dt, recording, count == 1, path.stride) if done + 1 < count else None
+                recording.path = None
+                if done + 1 < count:
+                    path = recording.path = Path(self, numbers, source, first + done + 1, dt, recording, alone=False)
         return count
 
     def failure(self, time: float, dt: float) -> StepFailure:
@@ -150,14 +148,14 @@ class Path:
     """
 
     def __init__(
-        self, engine: AdaptiveEngine, numbers: np.ndarray, source: Source, first: int, dt: float, log: RunLog, alone: bool, stride: float | None = None,
+        self, engine: AdaptiveEngine, numbers: np.ndarray, source: Source, first: int, dt: float, log: RunLog, alone: bool,
     ) -> None:
         self.engine, self.source, self.dt, self.log, self.knot = engine, source, dt, log, first
-        self.time, self.stride = first * dt, stride
+        self.time, self.stride = first * dt, log.stride if first > 0 else None
         self.tree = engine.tree.nodes
         self.tree["driven"][self.tree["driven"] == HELD] = 0
         sample = source.samples(first, 1, (0.0,))
-        self.steady = sample if len(sample.motion) == 0 and sample.per == 1 else None
+        self.steady = sample if len(sample.motion) == 0 and sample.per == 0 else None
         self.alone = alone or engine.closed or not self._uniform(source, first)
         self.last = first + 1 if self.alone else source.end
         self.work_done = 0
@@ -211,15 +209,21 @@ class Path:
                 self.engine.outcome = (1, np.nan)
                 return False
         y = np.ascontiguousarray(self.y if self.dense is None or time >= self.time else self.dense(time))
-        knots, samples = self.log.knots, self.samples(time)
+        knots, samples, before = self.log.knots, self.samples(time), numbers.copy()
         gap = self.engine.enter(
             end, True, self.engine.flow(samples), self.engine.layout, samples, y, self.engine.view(numbers), self.dt, knots, knot,
         )
+        self.engine.outcome = (0, float(gap))
+        if not gap < LARGEST_GAP:
+            numbers[:] = before
+            self.engine.passed = beyond(self.engine.mechanism, self.engine.tree, self.engine.own.nodes)
+            if len(samples.motion):
+                self.engine.asked = before, samples.motion[0, [0, 0], 0].copy()
+            return False
         self.coordinates = self.engine.view(numbers).joints["coordinate"].copy()
         knots.substeps[knot], knots.iterations[knot] = 1, self.work_done
-        self.work_done, self.knot = 0, knot
-        self.engine.outcome = (0, float(gap))
-        return bool(gap < LARGEST_GAP)
+        self.work_done, self.knot, self.log.stride = 0, knot, self.stride
+        return True
 
     def _step(self) -> bool:
         """One step of the solver, cut short where something happens."""
@@ -283,7 +287,8 @@ class Path:
         from scipy.optimize import brentq
 
         if (at_a < 0.0 <= at_b and direction >= 0.0) or (at_a > 0.0 >= at_b and direction <= 0.0):
-            return float(brentq(function, a, b, xtol=1e-15, rtol=1e-14))
+            found: Any = brentq(function, a, b, xtol=1e-15, rtol=1e-14)  # type: ignore[arg-type]
+            return float(found)
         return None
 
     def _end_met(self, function: Callable[[float], float], a: float, b: float, at_a: float, at_b: float) -> float | None:

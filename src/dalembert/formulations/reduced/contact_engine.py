@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError
 from dalembert.contact.records import Tape
+from dalembert.errors import ModelError
 from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.engine import Inputs, Readings, Start
 from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine
@@ -23,6 +23,7 @@ from dalembert.formulations.reduced.contact_step import (
 )
 from dalembert.formulations.reduced.encounter import BODY
 from dalembert.formulations.reduced.engine import ReducedEngine
+from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, check_maps
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.state import NODE_STATE, new_scratch
 from dalembert.formulations.reduced.step import record
@@ -53,7 +54,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
         bodies, joints, _ = self.sizes
         return (
-            (NODE_STATE, len(self.tree.nodes)), (CONTACT_JOINT_STATE, joints), (CONTACT_BODY_STATE, bodies), (np.dtype("f8"), self.clock_size),
+            (NODE_STATE, len(self.tree.nodes)), (CONTACT_JOINT_STATE, joints), (OWN_STATE, len(self.maps.own)), (CONTACT_BODY_STATE, bodies), (np.dtype("f8"), self.clock_size),
         )
 
     @property
@@ -105,7 +106,9 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         )
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        begin_watch(self.maps, self.view(numbers).maps)
         done = TouchingEngine.run(self, numbers, recording, inputs, first, count, dt)
+        check_maps(self.mechanism, self.maps)
         if self.outcome[0] != SOLVED:
             self.note_asked(numbers, inputs, done, dt)
         return done

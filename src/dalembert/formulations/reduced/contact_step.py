@@ -11,6 +11,7 @@ from dalembert.formulations.reduced import step
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.encounter import solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
+from dalembert.formulations.reduced.map_equations import follow_combined
 from dalembert.formulations.reduced.state import JOINT_STATE, Scratch
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.kernels import inline, kernel
@@ -27,6 +28,7 @@ class ContactState(NamedTuple):
 
     nodes: np.ndarray
     joints: np.ndarray
+    maps: np.ndarray
     bodies: np.ndarray
     clock: np.ndarray
 
@@ -158,6 +160,8 @@ def combined_end(parts, state, b, dt):
             at.v[j] = 0.0
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * stage.kq[k, j]
+    follow_combined(nodes, parts.own.maps, state.maps, b, dt)
+    for i in range(tree.shape[0]):
         place_node(model, tree, parts.knot, i)
     place_bodies(tree, nodes, parts.work)
     for i in range(parts.model.bodies.shape[0] - 1):

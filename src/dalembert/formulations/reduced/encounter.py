@@ -15,19 +15,21 @@ from dalembert.formulations.reduced.equations import (
     size_of,
     stage_rates,
 )
+from dalembert.formulations.reduced.map_equations import add_curvature
 from dalembert.formulations.reduced.step import move, restart
 from dalembert.formulations.reduced.tie_equations import (
-    add_wrench,
-    answer,
-    clear_wrenches,
+    clear_pushes,
     factor_dense,
     is_closed,
     keep_residuals,
+    push_row,
+    response,
     restore_residuals,
     row_response,
     solve_dense,
     tie_stiffness,
 )
+from dalembert.formulations.reduced.ties import MOVED
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.solvers.interior_point import Linear, build_interior_point
@@ -177,10 +179,9 @@ def respond(encounter, column):
     stage, scene = encounter.step, encounter.scene
     rows, S = stage.ties.rows, stage.ties.S
     for j in range(rows.shape[0]):
-        number, rate = row_response(stage, rows[j])
-        S[j, column] = answer(rows[j], number, rate)
-        if j == column:
-            rows[j].scale = abs(number) / stage.c
+        S[j, column] = response(stage, rows[j])
+        if j == column and rows[j].kind != MOVED:
+            rows[j].scale = abs(row_response(stage, rows[j])[0]) / stage.c
     place, out = rows.shape[0], scene.scratch
     for j in range(scene.contacts.shape[0]):
         if is_awake(scene.contacts[j]):
@@ -210,20 +211,21 @@ def factorise(encounter):
         stage.own.nodes[i].g[:] = 0.0
     S[:] = 0.0
     for i in range(rows.shape[0]):
-        clear_wrenches(stage)
-        add_wrench(stage, rows[i], 1.0)
+        clear_pushes(stage)
+        push_row(stage, rows[i], 1.0)
         solve(stage.tree, stage.own)
         respond(encounter, i)
         if is_closed(rows[i]):
             S[i, i] += stage.ties.compliance[0] * rows[i].soft * stage.c * stage.c
-        else:
+        elif rows[i].kind != MOVED:
             S[i, i] += 1.0
+    add_curvature(stage)
     place = rows.shape[0]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         for k in range(3):
             if is_awake(contact):
-                clear_wrenches(stage)
+                clear_pushes(stage)
                 push_node(stage, contact, k, 1.0)
                 solve(stage.tree, stage.own)
                 respond(encounter, place + k)
@@ -233,7 +235,7 @@ def factorise(encounter):
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for k in range(3):
-            clear_wrenches(stage)
+            clear_pushes(stage)
             push_node(stage, limit, k, 1.0)
             solve(stage.tree, stage.own)
             respond(encounter, place + k)
@@ -256,12 +258,11 @@ def solve_encounter_system(encounter):
     stage, scene = encounter.step, encounter.scene
     rows, x, vector = stage.ties.rows, stage.ties.vector, stage.work.vector
     out = scene.scratch
-    clear_wrenches(stage)
+    clear_pushes(stage)
     solve(stage.tree, stage.own)
     for i in range(rows.shape[0]):
         row = rows[i]
-        number, rate = row_response(stage, row)
-        x[i] = row.r - answer(row, number, rate)
+        x[i] = row.r - response(stage, row)
         if stage.ties.pull[0] > 0.0 and is_closed(row):
             x[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     place = rows.shape[0]
@@ -281,10 +282,10 @@ def solve_encounter_system(encounter):
             x[place + r] = vector[limit.node].v[r] - out[r]
         place += 3
     solve_dense(stage.ties.S, stage.ties.order, x)
-    clear_wrenches(stage)
+    clear_pushes(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = x[i]
-        add_wrench(stage, rows[i], x[i])
+        push_row(stage, rows[i], x[i])
     place = rows.shape[0]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]

@@ -17,6 +17,7 @@ import numpy as np
 from dalembert.forces.bodies import add_load_derivatives, push_on_bodies, user_damping
 from dalembert.forces.loads import load_bodies
 from dalembert.formulations.reduced.joint_forces import evaluate_joint_forces
+from dalembert.formulations.reduced.map_equations import map_floor, map_residuals, stage_maps
 from dalembert.formulations.reduced.state import Scratch
 from dalembert.formulations.reduced.tie_equations import evaluate_ties, tie_floor, tie_size
 from dalembert.formulations.reduced.ties import Ties
@@ -25,7 +26,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import SPLINE
+from dalembert.model.tree import HELD, SPLINE, TARGET
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -138,6 +139,8 @@ def stage_rates(stage):
             else:
                 at.x[j] = at.aq[j] + c * at.v[j]
             at.a[j] = (at.v[j] - at.av[j]) / c
+    if stage.own.maps.maps.shape[0] > 0:
+        stage_maps(stage)
 
 
 @kernel
@@ -171,11 +174,13 @@ def balance(stage):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            at.g[j] = 0.0 if node.driven else dot6(load6(at.S[j]), F) - at.tau[j]
+            at.g[j] = 0.0 if node.driven in (TARGET, HELD) else dot6(load6(at.S[j]), F) - at.tau[j]
             fine = fine and isfinite(at.g[j])
         if node.parent >= 0:
             above = nodes[node.parent].F
             store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), F)))
+    if stage.own.maps.maps.shape[0] > 0:
+        map_residuals(stage)
     return fine
 
 
@@ -325,4 +330,4 @@ def rounding_floor(stage):
             above = nodes[node.parent].s
             above[3] += at.s[3]
             above[4] += at.s[4] + norm3(load3(at.p)) * at.s[3]
-    return max(size / stage.c, tie_floor(stage))
+    return max(size / stage.c, tie_floor(stage), map_floor(stage))

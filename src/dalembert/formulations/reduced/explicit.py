@@ -14,7 +14,9 @@ import numpy as np
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.reduced.closing import close_loops, jump, rates_of_change
 from dalembert.formulations.reduced.forward import place_flow
+from dalembert.formulations.reduced.joint_forces import spin_in_parent
 from dalembert.formulations.reduced.linearly_implicit import SoftScratch, linearly_implicit_accelerations
+from dalembert.formulations.reduced.step import within_splines
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
@@ -129,8 +131,10 @@ def turn_to(node, at, phi, rate, acceleration):
 @inline
 def attend(flow, samples, index, moment):
     """Inputs and targets at a moment of a step. Returns the largest change of a driven rate."""
-    if samples.per > 1 or moment == 0:
-        apply_inputs(flow.model, flow.work, samples, index * samples.per + (moment if samples.per > 1 else 0))
+    if samples.per > 0:
+        apply_inputs(flow.model, flow.work, samples, index * samples.per + moment)
+    elif moment == 0:
+        apply_inputs(flow.model, flow.work, samples, index)
     if samples.motion.shape[0] > 0:
         return follow(flow, samples.motion[index, moment])
     return 0.0
@@ -197,13 +201,15 @@ def move_semi_implicitly(flow, dt):
 
 @inline
 def end_step(flow, samples, index, state, dt, project):
-    """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad; leaves the nodes placed."""
+    """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad, infinite beyond a spline."""
     attend(flow, samples, index, samples.motion.shape[1] - 1)
     size = 0.0
     if flow.closed and project:
         size = close_loops(flow)
     else:
         place_flow(flow)
+    if flow.model.splines.shape[0] > 1 and not within_splines(flow.tree, flow.own):
+        return np.inf
     keep(flow, state)
     keep_turns(flow, state)
     state.clock[0] = dt
@@ -271,10 +277,18 @@ def note(flow, state, recording, knot):
 
 @kernel
 def write_knot(flow, state, recording, knot):
-    """Poses and momenta of placed nodes into the recording."""
+    """Poses and momenta of placed nodes into the recording, and coordinates and rates of their joints."""
     recording.step_before[knot] = state.clock[0]
     for i in range(flow.tree.shape[0]):
         node, at = flow.tree[i], flow.own.nodes[i]
+        if node.joint >= 0 and node.kind != POINT:
+            for j in range(node.count):
+                recording.coordinate[knot, node.joint, node.direction + j] = at.x[j]
+                recording.rate[knot, node.joint, node.direction + j] = at.v[j]
+        elif node.joint >= 0:
+            E = in_joint(node, quaternion.to_matrix(load4(at.turn)))
+            store3(recording.coordinate[knot, node.joint, node.direction :], load3(state.joints[node.joint].coordinate[node.direction :]))
+            store3(recording.rate[knot, node.joint, node.direction :], spin_in_parent(node, at, E))
         if node.body < 0:
             continue
         W = load9(at.W)

@@ -8,7 +8,6 @@ import numpy as np
 from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.engine import Samples, Source, Start
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.explicit import (
     FLOW_STATE,
@@ -28,10 +27,12 @@ from dalembert.formulations.reduced.explicit import (
 )
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
+from dalembert.formulations.reduced.maps import OWN_STATE
 from dalembert.formulations.reduced.options import Reduced
-from dalembert.formulations.reduced.start import Starter
+from dalembert.formulations.reduced.start import Starter, beyond
 from dalembert.formulations.reduced.state import JOINT_STATE, NODE_STATE, ReducedState, new_scratch
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
+from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
@@ -42,10 +43,10 @@ KINDS = {
 }
 
 
-class FlowEngine(MaximalEngine):
+class FlowEngine(TreeEngine):
     """What engines share that step by rates of change: a state of coordinates and rates, with quaternions for free rotations."""
 
-    exact, exact_motion, needs_rows = True, True, False
+    exact_motion = True
     state_type, joint_state = FlowState, JOINT_STATE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
@@ -69,6 +70,8 @@ class FlowEngine(MaximalEngine):
         self.starter = Starter(mechanism, self.model, self.tree, placing, np.zeros(nodes, np.int64), False)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
+        #: joints that a failed step would have led beyond their splines
+        self.passed = ""
         #: wrenches act on bodies whatever the inputs; rows stay closed
         self.loaded = bool(len(self.ties.rows) or len(self.model.loads) or np.any(self.model.bodies["wrench"]))
         self.closed = bool(np.isin(self.ties.rows["kind"], (CLOSED, KEPT)).any())
@@ -88,19 +91,18 @@ class FlowEngine(MaximalEngine):
         return (FLOW_STATE, len(self.tree.nodes)), (JOINT_STATE, self.sizes[1]), (np.dtype("f8"), self.clock_size)
 
     def _begin(self, state: Any, start: Start, rates: np.ndarray) -> None:
-        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, state.clock)
+        whole = ReducedState(np.zeros(len(state.nodes), NODE_STATE), state.joints, np.zeros(0, OWN_STATE), state.clock)
         self.starter.start(start, whole)
-        for name in FLOW_STATE.names:
+        for name in ("q", "v", "turn"):
             state.nodes[name] = whole.nodes[name]
 
-    def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, 3) and orientations (n, 4)."""
-        recording = self.new_recording(1)
-        self.record(numbers, recording, 0)
-        return recording.position[0], recording.orientation[0]
-
-    def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+    def write_knot(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
+        """Poses, momenta, coordinates and rates of a state."""
         record(self.flow(), self.view(numbers), recording, knot)
+
+    def record(self, numbers: np.ndarray, recording: Any, knot: int) -> None:
+        """Write the state into a recording."""
+        self.write_knot(numbers, recording, knot)
 
     # ---- failures
 
@@ -110,6 +112,8 @@ class FlowEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        if np.isinf(gap):
+            return StepFailure(f"{where} leads beyond a spline: {self.passed}. Stop the run before, or give the spline more control frames.")
         if np.isfinite(gap) and gap > LARGEST_GAP:
             return StepFailure(f"{where} leaves {self.open_row()} open by {gap:.3g} m or rad. Use a smaller dt, or an implicit method such as 'bdf2'.")
         return StepFailure(
@@ -142,6 +146,7 @@ class ExplicitEngine(FlowEngine):
         done, gap = self._run(numbers, samples, recording, first, count, dt)
         self.outcome = (0, float(gap))
         if done < count:
+            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
             # the kernel stops in the middle of a step: do again what came before it
             numbers[:] = before
             if done > 0:

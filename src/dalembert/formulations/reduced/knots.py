@@ -28,7 +28,6 @@ from dalembert.spatial.tuples import (
     mat_t_vec,
     mat_vec,
     neg3,
-    scale3,
     store3,
     store4,
     sub3,

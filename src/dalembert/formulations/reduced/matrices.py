@@ -13,13 +13,11 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.equations import place_node
 from dalembert.formulations.reduced.state import new_scratch
-from dalembert.kernels import inline, kernel
-from dalembert.model.motions import ZERO6, about, along_derivative, along_rate, unit3
+from dalembert.kernels import kernel
+from dalembert.model.motions import along_derivative, along_rate, rate_derivative, unit3
 from dalembert.model.records import Model
-from dalembert.model.rotations import jacobian_second
 from dalembert.model.tree import POINT, SPLINE
-from dalembert.spatial.tuples import load3
-from dalembert.spatial.twists import add6, load6, scale6, store6
+from dalembert.spatial.twists import store6
 
 
 class Jacobians(NamedTuple):
@@ -65,18 +63,7 @@ def place(model, tree, own, i, dS, S_rate, dS_rate):
         store6(S_rate[j], along_rate(node, at, spline, unit3(j)))
         for k in range(node.count):
             store6(dS[k, j], along_derivative(node, at, spline, k, unit3(j)))
-            store6(dS_rate[k, j], rate_column(node, at, spline, k, j))
-
-
-@inline
-def rate_column(node, at, spline, k, j):
-    """dS_j'/dq_k, at the node's rates."""
-    if node.kind == POINT:
-        return about(load3(node.centre), jacobian_second(node, int(at.chart), at.x, unit3(k), load3(at.v), unit3(j)))
-    if node.kind == SPLINE:
-        change = scale6(at.v[0], load6(spline.ddS[j, 0, k]))
-        return add6(change, scale6(at.v[1], load6(spline.ddS[j, 1, k]))) if node.count == 2 else change
-    return ZERO6
+            store6(dS_rate[k, j], rate_derivative(node, at, spline, k, unit3(j)))
 
 
 def skew(w: np.ndarray) -> np.ndarray:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: methods that step by rates of change; the last two are baselines for loops
 EXPLICIT = ("rk4", "semi_implicit", "linearly_implicit", "kkt_velocity", "kkt_acceleration")
+#: contact in "linearly_implicit", the first by default
+PROGRAMS = ("staggered", "single")
 #: those of ``scipy.integrate.solve_ivp``
 ADAPTIVE = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 #: all methods
@@ -43,11 +45,13 @@ class Reduced:
 
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
     limits): what closes more slowly than this does not bounce. Steps in which something closes or opens are made by backward Euler.
+    ``contact``: "interior_point" in these methods; in "linearly_implicit" the RedMax paper's programs, "staggered" (projections in turn,
+    the default there) or "single" (one program with ``cone_edges``, which lifts what slides), to compare with.
 
     "rk4", "semi_implicit" and "linearly_implicit": rates of change in linear time, no iterations; the last takes stiff springs
     and dampers. Loops are projected after every step. "kkt_velocity" and "kkt_acceleration" are the paper's baselines for loops:
     linearly and semi-implicit Euler that only pull back the part ``stabilization`` (0 to 1) of what is open. Free rotations are
-    quaternions in these methods and the next, and nothing may touch.
+    quaternions in these methods and the next, and nothing may touch but in "linearly_implicit".
 
     "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA": SciPy's methods, which choose their steps by ``rtol`` and ``atol``; ``dt`` is the
     distance of the knots that are recorded. They take joint limits (an impact each time one is met; below ``resting_speed``
@@ -65,6 +69,7 @@ class Reduced:
     cone: str = "exact"
     cone_edges: int = 4
     resting_speed: float = 0.01
+    contact: str | None = None
     stabilization: float = 0.2
     rtol: float = 1e-8
     atol: float = 1e-10
@@ -75,6 +80,10 @@ class Reduced:
         check_contacts(self)
         if self.method not in METHODS:
             raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
+        ways = PROGRAMS if self.method == "linearly_implicit" else ("interior_point",) if self.method in (*MULTISTEP, *TABLEAUS) else ()
+        if self.contact is not None and self.contact not in ways:
+            known = f"choose {' or '.join(map(repr, ways))}" if ways else "it takes no contact"
+            raise ModelError(f"Reduced: contact={self.contact!r} does not go with method={self.method!r}: {known}")
         if not 0.0 <= self.stabilization <= 1.0:
             raise ModelError(f"Reduced: stabilization must be between 0 and 1, got {self.stabilization}")
         for name in ("rtol", "atol"):
@@ -90,6 +99,10 @@ class Reduced:
 
     def engine(self, mechanism: Mechanism) -> Engine:
         """What runs a mechanism in this formulation."""
+        if self.method == "linearly_implicit" and mechanism.touches:
+            from dalembert.formulations.reduced.programs_engine import ProgramsEngine
+
+            return ProgramsEngine(mechanism, self)
         if self.method in EXPLICIT:
             from dalembert.formulations.reduced.explicit_engine import ExplicitEngine
 

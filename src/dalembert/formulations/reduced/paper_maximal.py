@@ -237,9 +237,9 @@ class Stepper:
         rows = found.dry.reshape(-1, len(free)) @ P
         limits["cap"] = 0.0
 
-        def bearing(velocity: np.ndarray, push: np.ndarray, along: np.ndarray, asked: int) -> tuple[np.ndarray, int]:
-            carry(velocity, push)
-            limits["eta"][which], limits["beta"][which] = rows @ velocity, along
+        def bearing(solution: ContactSolution, asked: int) -> tuple[np.ndarray, int]:
+            carry(solution.velocity, self._pushes(solution))
+            limits["eta"][which], limits["beta"][which] = rows @ solution.velocity, solution.dry
             wrong = bear(self.model, self.work, limits, asked)
             return np.where(limits["bears"][which] != 0, limits["cap"][which], 0.0), int(wrong)
 

@@ -30,7 +30,8 @@ class TreeReader(Reader):
     ties: Ties | None = None
 
     def __post_init__(self) -> None:
-        assert self.tree is not None and self.ties is not None
+        assert self.tree is not None
+        assert self.ties is not None
         work = new_work(self.model)
         work.bodies["node"][:-1] = self.tree.node_of
         self.stage = Stage(self.model, self.tree.nodes, work, new_scratch(len(self.tree.nodes), len(self.tree.nodes)), self.ties, 1.0)

@@ -14,7 +14,7 @@ from dalembert.formulations.reduced.switching import SMALLEST, best_chart
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
 from dalembert.model.rotations import coordinates_of, in_node
-from dalembert.model.tree import POINT, Tree
+from dalembert.model.tree import POINT, SPLINE, Tree
 from dalembert.spatial.charts import CHARTS, chart_determinant
 
 #: a chart cannot start with a determinant below this
@@ -41,6 +41,17 @@ def node_name(mechanism: Mechanism, tree: Tree, index: int) -> str:
     while tree.nodes["body"][index] < 0:
         index += 1
     return mechanism.bodies[int(tree.nodes["body"][index])].name
+
+
+def beyond(mechanism: Mechanism, tree: Tree, at: np.ndarray) -> str:
+    """Joints whose coordinates ``x`` in the records ``at`` of the nodes lie beyond their splines."""
+    found = []
+    for index in np.flatnonzero(tree.nodes["kind"] == SPLINE):
+        node, x = tree.nodes[index], at["x"][index]
+        ends, x = node["cells"][: node["count"]], x[: node["count"]]
+        if not node["closed"] and (np.any(x < 0.0) or np.any(x > ends)):
+            found.append(f"joint {node_name(mechanism, tree, index)!r} would be at {np.round(x, 6).tolist()}, and its spline goes from 0 to {ends.tolist()}")
+    return "; ".join(found)
 
 
 class Starter:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
+from dalembert.formulations.reduced.maps import Maps, no_maps
 from dalembert.model.records import F, fields
 from dalembert.model.splines import SPLINE_WORK
 
@@ -33,16 +34,17 @@ NODE_WORK = np.dtype(
 
 
 class ReducedState(NamedTuple):
-    """Records over one flat array; ``clock`` as in ``Implicit``."""
+    """Records over one flat array: nodes, joints, numbers y of coordinate maps; ``clock`` as in ``Implicit``."""
 
     nodes: np.ndarray
     joints: np.ndarray
+    maps: np.ndarray
     clock: np.ndarray
 
 
 class Scratch(NamedTuple):
     """A stage's own scratch: a record per node and per spline, room for products of blocks, and for stiffness and damping of
-    a load (6, 6).
+    a load (6, 6); coordinate maps.
     """
 
     nodes: np.ndarray
@@ -50,8 +52,12 @@ class Scratch(NamedTuple):
     P: np.ndarray
     K: np.ndarray
     D: np.ndarray
+    maps: Maps
 
 
-def new_scratch(nodes: int, splines: int) -> Scratch:
+def new_scratch(nodes: int, splines: int = 0, maps: Maps | None = None) -> Scratch:
     """Room for stages."""
-    return Scratch(np.zeros(nodes, NODE_WORK), np.zeros(max(splines, 1), SPLINE_WORK), np.zeros((4, 6, 6)), np.zeros((6, 6)), np.zeros((6, 6)))
+    return Scratch(
+        np.zeros(nodes, NODE_WORK), np.zeros(max(splines, 1), SPLINE_WORK), np.zeros((4, 6, 6)), np.zeros((6, 6)), np.zeros((6, 6)),
+        no_maps() if maps is None else maps,
+    )

@@ -15,16 +15,24 @@ from dalembert.formulations.reduced.equations import (
     size_of,
 )
 from dalembert.formulations.reduced.knots import write_joints
+from dalembert.formulations.reduced.map_equations import (
+    accept_maps,
+    begin_maps,
+    begin_stage_maps,
+    combine_maps,
+    guess_maps,
+    keep_stage_maps,
+)
 from dalembert.formulations.reduced.switching import nearest_turns, switch_charts
 from dalembert.formulations.reduced.tie_equations import factor_ties, tie_direction, tie_stiffness
-from dalembert.formulations.reduced.ties import CLOSED, KEPT
+from dalembert.formulations.reduced.ties import CLOSED, KEPT, MOVED
 from dalembert.formulations.reduced.tree_solve import factor, solve
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import ball_vector
 from dalembert.model.pose import put6
 from dalembert.model.rotations import coordinates_of, in_joint, in_node, rotation
 from dalembert.model.rows import aim
-from dalembert.model.tree import AXIS, POINT, SPLINE
+from dalembert.model.tree import AXIS, POINT, SPLINE, TARGET
 from dalembert.solvers.newton import Linear, build_newton
 from dalembert.solvers.outcomes import BEYOND, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES, NUDGES, nudge
@@ -85,7 +93,10 @@ def move(stage, step):
     """Iterate minus ``step`` times the direction."""
     nodes, rows = stage.own.nodes, stage.ties.rows
     for i in range(rows.shape[0]):
-        rows[i].mu -= step * rows[i].dmu
+        if rows[i].kind == MOVED:
+            stage.own.maps.own[rows[i].index].v -= step * rows[i].dmu / stage.c
+        else:
+            rows[i].mu -= step * rows[i].dmu
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
             nodes[i].v[j] -= step * nodes[i].dq[j] / stage.c
@@ -124,6 +135,7 @@ def begin_step(stage, state, order):
         for j in range(3):
             at.aq[j] = first * q[j] + second * q1[j]
             at.av[j] = first * past.v[j] + second * v1[j]
+    begin_maps(stage.own.maps, state.maps, first, second)
 
 
 @kernel
@@ -137,6 +149,7 @@ def begin_stage(stage, state, a, index, dt):
             for k in range(index):
                 at.aq[j] += dt * a[index, k] * at.kq[k, j]
                 at.av[j] += dt * a[index, k] * at.kv[k, j]
+    begin_stage_maps(stage.own.maps, state.maps, a, index, dt)
 
 
 @kernel
@@ -201,6 +214,8 @@ def nudge_all(stage, attempt):
     for i in range(stage.tree.shape[0]):
         for j in range(stage.tree[i].count):
             stage.own.nodes[i].v[j] += nudge(3 * i + j, attempt) * fastest
+    for k in range(stage.own.maps.own.shape[0]):
+        stage.own.maps.own[k].v *= 1.0 + nudge(k, attempt)
 
 
 @kernel
@@ -210,6 +225,7 @@ def guess(stage, state, extrapolate):
         at, past = stage.own.nodes[i], state.nodes[i]
         for j in range(3):
             at.v[j] = 3.0 * at.av[j] - 2.0 * past.v[j] if extrapolate else past.v[j]
+    guess_maps(stage.own.maps, state.maps, extrapolate)
 
 
 @kernel
@@ -222,7 +238,7 @@ def follow_targets(stage, targets):
         aim(model.joints[i], work.joints[i])
     for i in range(tree.shape[0]):
         node, at = tree[i], nodes[i]
-        if not node.driven:
+        if node.driven != TARGET:
             continue
         if node.kind != POINT:
             for j in range(node.count):
@@ -241,6 +257,7 @@ def keep_stage(stage, index):
         for j in range(3):
             at.kq[index, j] = at.v[j]
             at.kv[index, j] = at.a[j]
+    keep_stage_maps(stage.own.maps, index)
 
 
 @kernel
@@ -254,6 +271,7 @@ def combine(stage, state, b, dt):
             for k in range(b.shape[0]):
                 at.x[j] += dt * b[k] * at.kq[k, j]
                 at.v[j] += dt * b[k] * at.kv[k, j]
+    combine_maps(stage.own.nodes, stage.own.maps, state.maps, b, dt)
 
 
 @kernel
@@ -273,6 +291,7 @@ def accept(stage, state, after):
         else:
             store3(new.q, x)
             store3(new.v, v)
+    accept_maps(stage.own.maps, state.maps, after.maps)
 
 
 @inline

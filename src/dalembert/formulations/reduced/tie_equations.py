@@ -6,8 +6,14 @@ from math import isfinite, sqrt
 from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.laws import coupling_law
 from dalembert.formulations.reduced.joint_forces import direction_force
-from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, DIRECTION, KEPT, LAW
-from dalembert.formulations.reduced.tree_solve import solve
+from dalembert.formulations.reduced.map_equations import (
+    add_curvature,
+    add_motion,
+    clear_motion,
+    map_response,
+)
+from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSED, DIRECTION, KEPT, LAW, MOVED
+from dalembert.formulations.reduced.tree_solve import solve, solve_part
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, path_point
 from dalembert.model.pose import joint_at_knot, write_gradients
@@ -62,10 +68,10 @@ def evaluate_ties(stage):
         write_gradients(joint, at, joint.locks, y, C, R_parent)
         if not consistent(joint, at, C, FLIP):
             return False
-    for i in range(model.couplings.shape[0]):
-        evaluate_coupling(model, work, i, False)
     for i in range(ties.rows.shape[0]):
         row = ties.rows[i]
+        if row.kind == MOVED:
+            continue
         if row.kind == CLOSED:
             evaluate_closed(stage, row)
         elif row.kind == DIRECTION:
@@ -111,6 +117,7 @@ def evaluate_tie(stage, row):
     """A gear, a path or a user's function."""
     model, work = stage.model, stage.work
     coupling, tie = model.couplings[row.index], work.couplings[row.index]
+    evaluate_coupling(model, work, row.index, False)
     for e in range(row.first, row.first + row.ends):
         end = stage.ties.ends[e]
         G = work.ends[coupling.first + end.slot].G
@@ -237,6 +244,22 @@ def add_wrench(stage, row, size):
 
 
 @inline
+def clear_pushes(stage):
+    """No wrenches and no motion on the right-hand side."""
+    clear_wrenches(stage)
+    clear_motion(stage)
+
+
+@inline
+def push_row(stage, row, size):
+    """Put ``size`` times a row's unknown on the right-hand side: a wrench on its bodies, or the motion of nodes."""
+    if row.kind == MOVED:
+        add_motion(stage, row.index, size)
+    else:
+        add_wrench(stage, row, size)
+
+
+@inline
 def row_response(stage, row):
     """What a row's number, and its rate, change by with the variations of the nodes."""
     number, rate = 0.0, 0.0
@@ -263,6 +286,15 @@ def answer(row, number, rate):
 
 
 @inline
+def response(stage, row):
+    """The left-hand side of a row's equation for the variations of the nodes, without its own unknown."""
+    if row.kind == MOVED:
+        return map_response(stage, row.index)
+    number, rate = row_response(stage, row)
+    return answer(row, number, rate)
+
+
+@inline
 def keep_residuals(nodes):
     for k in range(nodes.shape[0]):
         for j in range(3):
@@ -279,26 +311,37 @@ def restore_residuals(nodes):
 @kernel
 def factor_ties(stage):
     """Form and factor the Schur complement of the ties. Needs the factored tree. Returns False when it is singular."""
-    rows, S = stage.ties.rows, stage.ties.S
+    rows, S, reach = stage.ties.rows, stage.ties.S, stage.ties.reach
     nodes = stage.own.nodes
     keep_residuals(nodes)
+    for k in range(nodes.shape[0]):
+        nodes[k].g[:] = 0.0
+        nodes[k].s[:] = 0.0
+    S[:] = 0.0
+    clear_pushes(stage)
     for i in range(rows.shape[0]):
-        for k in range(nodes.shape[0]):
-            nodes[k].g[:] = 0.0
-        clear_wrenches(stage)
-        add_wrench(stage, rows[i], 1.0)
-        solve(stage.tree, stage.own)
-        for j in range(rows.shape[0]):
-            number, rate = row_response(stage, rows[j])
-            S[j, i] = answer(rows[j], number, rate)
-            if i == j:
-                rows[i].scale = abs(number) / stage.c
+        push_row(stage, rows[i], 1.0)
+        touched = reach.trees[reach.first_tree[i] : reach.first_tree[i + 1]]
+        for t in touched:
+            solve_part(stage.tree, stage.own, reach.nodes[reach.first_node[t] : reach.first_node[t + 1]])
+        for t in touched:
+            for j in reach.rows[reach.first_row[t] : reach.first_row[t + 1]]:
+                S[j, i] = response(stage, rows[j])
+        if rows[i].kind != MOVED:
+            rows[i].scale = abs(row_response(stage, rows[i])[0]) / stage.c
+        for t in touched:
+            for k in reach.nodes[reach.first_node[t] : reach.first_node[t + 1]]:
+                nodes[k].e[:] = 0.0
+                nodes[k].s[:] = 0.0
+        if rows[i].kind == MOVED:
+            clear_motion(stage)
     for i in range(rows.shape[0]):
         row = rows[i]
         if is_closed(row):
             S[i, i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c
-        else:
+        elif row.kind != MOVED:
             S[i, i] += 1.0
+    add_curvature(stage)
     restore_residuals(nodes)
     return factor_dense(S, stage.ties.order)
 
@@ -307,19 +350,18 @@ def factor_ties(stage):
 def tie_direction(stage, pull):
     """Newton's direction of nodes and ties; ``pull``: draws redundant forces towards zero."""
     rows, vector = stage.ties.rows, stage.ties.vector
-    clear_wrenches(stage)
+    clear_pushes(stage)
     solve(stage.tree, stage.own)
     for i in range(rows.shape[0]):
         row = rows[i]
-        number, rate = row_response(stage, row)
-        vector[i] = row.r - answer(row, number, rate)
+        vector[i] = row.r - response(stage, row)
         if pull and is_closed(row):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
     solve_dense(stage.ties.S, stage.ties.order, vector)
-    clear_wrenches(stage)
+    clear_pushes(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = vector[i]
-        add_wrench(stage, rows[i], vector[i])
+        push_row(stage, rows[i], vector[i])
     solve(stage.tree, stage.own)
 
 
@@ -339,11 +381,15 @@ def factor_dense(S, order):
             for j in range(n):
                 S[k, j], S[at, j] = S[at, j], S[k, j]
         pivot = 1.0 / S[k, k]
+        # rows of strands and chains of loops meet few others: the pivot's row ends early
+        last = n
+        while last > k + 1 and S[k, last - 1] == 0.0:
+            last -= 1
         for i in range(k + 1, n):
             if S[i, k] != 0.0:
                 S[i, k] *= pivot
                 share = S[i, k]
-                for j in range(k + 1, n):
+                for j in range(k + 1, last):
                     S[i, j] -= share * S[k, j]
     return True
 

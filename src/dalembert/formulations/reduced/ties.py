@@ -11,16 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.formulations.reduced.maps import Maps
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.own_rows import DISTANCE_ROW
-from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, PATH, F, I, Model, fields
+from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
 from dalembert.model.tree import Tree
 
 #: kinds of rows: a joint's row that stays closed; a direction of such a joint with laws; a coupling that stays zero; one with a
-#: law; across the line between the points of a joint, of a path
-CLOSED, DIRECTION, KEPT, LAW, ACROSS_JOINT, ACROSS_PATH = range(6)
+#: law; across the line between the points of a joint, of a path; a number y of a coordinate map, which moves nodes
+CLOSED, DIRECTION, KEPT, LAW, ACROSS_JOINT, ACROSS_PATH, MOVED = range(7)
 
-#: ``index``: joint or coupling; ``part``: row, direction, or first point of a segment; ``first`` and ``ends``: its bodies;
+#: ``index``: joint, coupling or number y; ``part``: row, direction, or first point of a segment; ``first`` and ``ends``: its bodies;
 #: ``side``: which of the two numbers across a line; ``source``: the row whose force turns
 ROW = np.dtype(
     fields(I, kind=0, index=0, part=0, first=0, ends=0, side=0, source=0)
@@ -31,10 +32,23 @@ ROW = np.dtype(
 END = np.dtype(fields(I, node=0, slot=0) + fields(F, G=6))
 
 
+class Reach(NamedTuple):
+    """Which trees rows act on, so that a row's column is solved for on its own trees alone. Lists one after the other, with where
+    each begins: nodes of a tree from the root outwards, trees of a row, rows of a tree.
+    """
+
+    first_node: np.ndarray
+    nodes: np.ndarray
+    first_tree: np.ndarray
+    trees: np.ndarray
+    first_row: np.ndarray
+    rows: np.ndarray
+
+
 class Ties(NamedTuple):
     """Rows, their ends, joints outside of the tree, the Schur complement with its right-hand side (and room for contacts),
     ``compliance`` (1,) of rows that stay closed, relative to their own scale, and whether the next direction is to ``pull`` (1,)
-    redundant forces towards zero.
+    redundant forces towards zero; which trees the rows act on.
     """
 
     rows: np.ndarray
@@ -45,10 +59,11 @@ class Ties(NamedTuple):
     vector: np.ndarray
     compliance: np.ndarray
     pull: np.ndarray
+    reach: Reach
 
 
-def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
-    """The rows of a mechanism that its tree leaves out."""
+def build_ties(mechanism: Mechanism, model: Model, tree: Tree, maps: Maps | None = None) -> Ties:
+    """The rows of a mechanism that its tree leaves out, and those of the numbers y of its coordinate ``maps`` at the end."""
     rows: list[np.ndarray] = []
     ends: list[np.ndarray] = []
     world = len(model.bodies) - 1
@@ -86,6 +101,8 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
                 for side in range(2):
                     add(ACROSS_JOINT, index, k, pair, side, row)
     for index, coupling in enumerate(model.couplings):
+        if coupling["kind"] == MAPPED and maps is not None:
+            continue
         first, count = int(coupling["first"]), int(coupling["ends"])
         bodies = [int(body) for body in model.ends[first : first + count]]
         kept = coupling["law"] == CONSTRAINT
@@ -97,13 +114,47 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree) -> Ties:
                 if pair[0] != pair[1]:
                     for side in range(2):
                         add(ACROSS_PATH, index, number, pair, side, row)
+    for index in range(0 if maps is None else len(maps.own)):
+        add(MOVED, index, 0, [])
     size = len(rows)
+    records, places = np.array(rows, ROW) if rows else np.zeros(0, ROW), np.array(ends, END) if ends else np.zeros(0, END)
     return Ties(
-        np.array(rows, ROW) if rows else np.zeros(0, ROW), np.array(ends, END) if ends else np.zeros(0, END), tree.loops,
-        np.zeros((size, size)), np.zeros(size, np.int64), np.zeros(size), np.zeros(1), np.zeros(1),
+        records, places, tree.loops, np.zeros((size, size)), np.zeros(size, np.int64), np.zeros(size), np.zeros(1), np.zeros(1),
+        _reach(tree, records, places, maps),
     )
 
 
 def no_ties() -> Ties:
     """Of a tree alone."""
-    return Ties(np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1))
+    nothing = Reach(*_listed([]), *_listed([]), *_listed([]))
+    return Ties(
+        np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1), nothing,
+    )
+
+
+def _reach(tree: Tree, rows: np.ndarray, ends: np.ndarray, maps: Maps | None) -> Reach:
+    """Nodes and rows by trees."""
+    owner = np.zeros(len(tree.nodes), np.int64)
+    count = 0
+    for i, node in enumerate(tree.nodes):
+        owner[i] = owner[node["parent"]] if node["parent"] >= 0 else count
+        count += node["parent"] < 0
+    trees: list[list[int]] = []
+    for row in rows:
+        if row["kind"] == MOVED:
+            assert maps is not None
+            record = next(m for m in maps.maps if m["first"] <= row["index"] < m["first"] + m["count"])
+            nodes = maps.nodes[record["first_entry"] : record["first_entry"] + record["entries"]]
+        else:
+            nodes = ends["node"][row["first"] : row["first"] + row["ends"]]
+        trees.append(sorted({int(owner[node]) for node in nodes}))
+    acting: list[list[int]] = [[] for _ in range(count)]
+    for row, touched in enumerate(trees):
+        for index in touched:
+            acting[index].append(row)
+    return Reach(*_listed([np.flatnonzero(owner == index).tolist() for index in range(count)]), *_listed(trees), *_listed(acting))
+
+
+def _listed(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each list begins (and the last one ends), and all of them one after the other."""
+    return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([item for part in lists for item in part], np.int64)

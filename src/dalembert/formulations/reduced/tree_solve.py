@@ -12,7 +12,7 @@ from __future__ import annotations
 from dalembert.formulations.reduced.joint_forces import add_joint_derivatives
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along_derivative, unit3, varied_twist
-from dalembert.model.tree import LINE, POINT, SPLINE
+from dalembert.model.tree import LINE, MAPPED, POINT, SPLINE
 from dalembert.spatial.tuples import cross3, inverse9, load3, load9, mat_vec, norm3, scale3
 from dalembert.spatial.twists import add6, bracket, bracket_t, dot6, load6, store6, sub6, to_child, to_parent
 
@@ -258,43 +258,72 @@ def invert(D, count):
 
 @kernel
 def solve(tree, own):
-    """dq and s of all nodes with H dq + J^T e = g, from ``g`` and the wrenches ``e`` on the nodes; ``e`` is overwritten."""
-    nodes = own.nodes
+    """dq and s of all nodes with H dq + J^T e = g, from ``g`` and the wrenches ``e`` on the nodes; ``e`` is overwritten.
+
+    Nodes that follow a map move by the column in their ``t[0]``, with ``dq`` as it is.
+    """
     for i in range(tree.shape[0] - 1, -1, -1):
-        node, at = tree[i], nodes[i]
-        e = load6(at.e)
-        for j in range(0 if node.driven else node.count):
-            at.u[j] = at.g[j] - dot6(load6(at.S[j]), e)
-        if node.parent < 0:
-            continue
-        for j in range(0 if node.driven else node.count):
-            B = load6(at.B[j])
-            e = add6(e, ((at.u[j] * B[0][0], at.u[j] * B[0][1], at.u[j] * B[0][2]), (at.u[j] * B[1][0], at.u[j] * B[1][1], at.u[j] * B[1][2])))
-        above = nodes[node.parent].e
-        store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), e)))
+        gather(tree[i], own.nodes[i], own.nodes)
     for i in range(tree.shape[0]):
-        node, at = tree[i], nodes[i]
-        count = 0 if node.driven else node.count
-        s = at.s
-        if node.parent < 0:
-            for k in range(18):
-                s[k] = 0.0
-        else:
-            above = nodes[node.parent].s
-            for j in range(count):
-                total = 0.0
-                for k in range(18):
-                    total += at.r[j, k] * above[k]
-                at.u[j] -= total
-            carry(at, above, s)
-        for j in range(node.count):
-            at.dq[j] = 0.0
+        spread(tree[i], own.nodes[i], own.nodes)
+
+
+@kernel
+def solve_part(tree, own, members):
+    """``solve`` for the nodes of one tree, from its root outwards; the others stay as they are."""
+    for k in range(members.shape[0] - 1, -1, -1):
+        gather(tree[members[k]], own.nodes[members[k]], own.nodes)
+    for i in members:
+        spread(tree[i], own.nodes[i], own.nodes)
+
+
+@inline
+def gather(node, at, nodes):
+    """Inwards: the right-hand side of a node, and what it hands on to its parent."""
+    e = load6(at.e)
+    for j in range(0 if node.driven else node.count):
+        at.u[j] = at.g[j] - dot6(load6(at.S[j]), e)
+    if node.parent < 0:
+        return
+    for j in range(0 if node.driven else node.count):
+        B = load6(at.B[j])
+        e = add6(e, ((at.u[j] * B[0][0], at.u[j] * B[0][1], at.u[j] * B[0][2]), (at.u[j] * B[1][0], at.u[j] * B[1][1], at.u[j] * B[1][2])))
+    if node.driven == MAPPED:
+        t = at.t[0]
+        e = add6(e, add6(add6(block_times(at.L[0], load6(t)), block_times(at.L[1], load6(t[6:]))), block_times(at.L[2], load6(t[12:]))))
+        e = sub6(e, bracket_t(load6(t), load6(at.F)))
+    above = nodes[node.parent].e
+    store6(above, add6(load6(above), to_parent(load9(at.R), load3(at.p), e)))
+
+
+@inline
+def spread(node, at, nodes):
+    """Outwards: a node's dq and s from its parent's s."""
+    count = 0 if node.driven else node.count
+    s = at.s
+    if node.parent < 0:
+        for k in range(18):
+            s[k] = 0.0
+    else:
+        above = nodes[node.parent].s
         for j in range(count):
-            for k in range(count):
-                at.dq[j] += at.D[j, k] * at.u[k]
-        for j in range(count):
+            total = 0.0
             for k in range(18):
-                s[k] += at.t[j, k] * at.dq[j]
+                total += at.r[j, k] * above[k]
+            at.u[j] -= total
+        carry(at, above, s)
+    if node.driven == MAPPED:
+        for k in range(18):
+            s[k] += at.t[0, k]
+        return
+    for j in range(node.count):
+        at.dq[j] = 0.0
+    for j in range(count):
+        for k in range(count):
+            at.dq[j] += at.D[j, k] * at.u[k]
+    for j in range(count):
+        for k in range(18):
+            s[k] += at.t[j, k] * at.dq[j]
 
 
 @inline

@@ -41,6 +41,7 @@ from dalembert.spatial.tuples import (
     store3,
     store4,
     store9,
+    sub3,
 )
 
 #: largest rotation per step, omega * dt: the rotation block is singular at sqrt(2)
@@ -95,10 +96,14 @@ def momentum_after(body, fixed, dt):
 
 @inline
 def mean_velocity(body, fixed, dt):
-    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly."""
+    """Mean of the velocities just before and just after the knot, by which dampers dissipate exactly.
+
+    Those of the intervals: what paths give at the knot, half before and half after it, would count on one side alone.
+    """
     after = momentum_after(body, fixed, dt)
-    linear = scale3(0.5, add3(scale3(1.0 / fixed.mass, load3(body.p)), load3(body.v)))
-    angular = scale3(0.5, mat_vec(load9(fixed.inertia_inverse), add3(load3(body.l), after)))
+    before = sub3(load3(body.p), load3(body.along)), sub3(load3(body.l), load3(body.along[3:]))
+    linear = scale3(0.5, add3(scale3(1.0 / fixed.mass, before[0]), load3(body.v)))
+    angular = scale3(0.5, mat_vec(load9(fixed.inertia_inverse), add3(before[1], after)))
     return linear, angular
 
 

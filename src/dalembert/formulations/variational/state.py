@@ -9,8 +9,9 @@ from dalembert.kernels import kernel
 from dalembert.model.records import F, fields
 from dalembert.spatial.tuples import load3, load4, store3, store4
 
-#: position, orientation, momenta just before the knot (world, body), velocities of the last three intervals
-BODY_STATE = np.dtype(fields(F, x=3, q=4, p=3, l=3, v1=3, w1=3, v2=3, w2=3, v3=3, w3=3))
+#: position, orientation, momenta just before the knot (world, body) and the part of them that paths gave at the knot, velocities
+#: of the last three intervals
+BODY_STATE = np.dtype(fields(F, x=3, q=4, p=3, l=3, along=6, v1=3, w1=3, v2=3, w2=3, v3=3, w3=3))
 #: unwrapped coordinates, momenta of reflected inertias just before the knot, targets held
 JOINT_STATE = np.dtype(fields(F, coordinate=6, spin=6, target=6))
 
@@ -34,6 +35,8 @@ def recall(model, work, state):
         store4(body.q, load4(past.q))
         store3(body.p, load3(past.p))
         store3(body.l, load3(past.l))
+        store3(body.along, load3(past.along))
+        store3(body.along[3:], load3(past.along[3:]))
     for i in range(model.joints.shape[0]):
         joint, at, past = model.joints[i], work.joints[i], state.joints[i]
         for k in range(joint.rows):

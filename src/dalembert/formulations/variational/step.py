@@ -57,6 +57,7 @@ def accept(model, work, state, after, dt):
         store3(new.x, load3(body.xn))
         store4(new.q, quaternion.normalize(load4(body.qn)))
         store3(new.p, scale3(fixed.mass, v))
+        new.along[:] = 0.0
         store3(new.l, scale3(half, sub3(scale3(body.s, Jw), cross3(w, Jw))))
         for k in range(3):
             v1, v2, w1, w2 = past.v1[k], past.v2[k], past.w1[k], past.w2[k]
@@ -80,6 +81,8 @@ def accept(model, work, state, after, dt):
                 for c in range(3):
                     new.p[c] += tie.mu * H[c]
                     new.l[c] += tie.mu * H[3 + c]
+                for c in range(6):
+                    new.along[c] += tie.mu * H[c]
     return 2.0 if quadratic < linear else 1.0
 
 

@@ -16,8 +16,10 @@ from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
+from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
+from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
 
 
@@ -63,6 +65,9 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         _read_joint(mechanism, entry, options)
     for entry in data["gears"]:
         mechanism.gear(entry["name"], entry["first"], entry["second"], ratio=entry["ratio"], offset=entry["offset"], directions=tuple(entry["directions"]))
+    for entry in data["maps"]:
+        joints = [(tied["joint"], tied["direction"]) for tied in entry["joints"]]
+        mechanism.coordinate_map(entry["name"], joints, matrix=entry["matrix"], offset=entry["offset"], near=entry["near"])
     for entry in data["wrenches"]:
         mechanism.wrench(entry["body"], force=entry["force"], torque=entry["torque"])
     _read_forces(mechanism, data)
@@ -92,6 +97,8 @@ def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:
         laws = dict(stiffness=entry["stiffness"], damping=entry["damping"], length=entry["rest"], drive=entry["drive"])
         path = (mechanism.cable if entry["pulls"] else mechanism.path)(entry["name"], [(body, _in_world(body, p)) for body, p in ends], **laws)
         object.__setattr__(path, "points", np.array([point for _, point in ends]))
+    for entry in data["strands"]:
+        mechanism._append_strand(_read_strand(mechanism, entry))
     for entry in data["forces"]:
         point = vector(entry["point"], 3, f"point of force {entry['name']!r}")
         object.__setattr__(mechanism.force(entry["name"], entry["body"], entry["force"], follows=entry["follows"]), "point", point)
@@ -99,6 +106,18 @@ def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:
         mechanism.drag(**entry)
     for entry in data["penalties"]:
         _keep(mechanism.penalty(**entry), normal=entry["normal"])
+
+
+def _read_strand(mechanism: Mechanism, entry: dict[str, Any]) -> Strand:
+    what = f"strand {entry['name']!r}"
+    paths = tuple(mechanism[name] for name in entry["paths"])
+    if len(paths) != len(entry["points"]) - 1 or not all(isinstance(path, LinePath) for path in paths):
+        raise ModelError(f"{what} needs a path between each of its points and the next one, got {entry['paths']}")
+    if not entry["radius"] > 0.0:
+        raise ModelError(f"{what}: radius must be positive, got {entry['radius']}")
+    points = np.array([vector(end["point"], 3, f"a point of {what}") for end in entry["points"]])
+    colour: Any = tuple(vector(entry["colour"], 4, f"colour of {what}").tolist())
+    return Strand(entry["name"], tuple(mechanism._body(end["body"], what) for end in entry["points"]), points, paths, entry["radius"], colour)
 
 
 def _in_world(body: Body, point: np.ndarray) -> np.ndarray:
@@ -155,10 +174,20 @@ def _frame(value: Any, what: str) -> np.ndarray:
 
 
 def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -> None:
-    name, parameters = entry["name"], dict(entry["parameters"])
-    kind = TYPES.get(entry["type"])
-    if kind is None:
-        raise ModelError(f"joint {name!r} has the unknown type {entry['type']!r}; choose from: {', '.join(TYPES)}")
+    name, joint = entry["name"], _read_kind(entry, entry["name"], options)
+    element = mechanism.joint(name, joint, entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
+    for field in ("point_parent", "point_child"):
+        object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
+    for field in ("frame_parent", "frame_child"):
+        object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
+
+
+def _read_kind(entry: dict[str, Any], name: str, options: Options, depth: int = 0) -> Joint:
+    """A joint's type with its parameters; of a composite one, those of its two parts too."""
+    parameters = dict(entry.get("parameters", {}))
+    kind = TYPES.get(entry.get("type", ""))
+    if kind is None or depth > 6:
+        raise ModelError(f"joint {name!r} has the unknown type {entry.get('type')!r}; choose from: {', '.join(TYPES)}")
     unknown = set(parameters) - {f.name for f in fields(kind)} - {"spring"}  # the joint itself says what became of that
     if unknown:
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
@@ -170,16 +199,16 @@ def _read_joint(mechanism: Mechanism, entry: dict[str, Any], options: Options) -
         parameters["bearing"] = _read_bearing(parameters["bearing"], name)
     if "drive" in parameters and not isinstance(parameters["drive"], str):
         parameters["drive"] = tuple(v or None for v in parameters["drive"])
+    for part in ("first", "second"):
+        if part in parameters:
+            if not isinstance(parameters[part], dict):
+                raise ModelError(f"joint {name!r}: its {part} joint must have a type and may have parameters, got {parameters[part]!r}")
+            parameters[part] = _read_kind(parameters[part], name, options, depth + 1)
     tuples: dict[str, Any] = {k: tuple(tuple(w) if isinstance(w, list) else w for w in v) if isinstance(v, list) else v for k, v in parameters.items()}
     try:
-        joint = kind(**tuples)
+        return kind(**tuples)
     except ModelError as error:
         raise ModelError(f"joint {name!r}: {error}") from None
-    element = mechanism.joint(name, joint, entry["parent"], entry["child"], at=((0, 0, 0), (1, 0, 0)))
-    for field in ("point_parent", "point_child"):
-        object.__setattr__(element, field, vector(entry[field], 3, f"{field} of joint {name!r}"))
-    for field in ("frame_parent", "frame_child"):
-        object.__setattr__(element, field, _frame(entry[field], f"{field} of joint {name!r}"))
 
 
 def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:

@@ -12,10 +12,11 @@ from dalembert.mechanism import convex, shapes
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import JOINTS, Joint, PointSpring
+from dalembert.mechanism.moving_joints import MOVING_JOINTS
 from dalembert.mechanism.shapes import Shape
 
 FORMAT = 1
-TYPES: dict[str, type[Joint]] = {kind.__name__: kind for kind in (*JOINTS, PointSpring)}
+TYPES: dict[str, type[Joint]] = {kind.__name__: kind for kind in (*JOINTS, *MOVING_JOINTS, PointSpring)}
 SHAPES: dict[str, type[Shape]] = {
     name: kind for module in (shapes, convex) for name, kind in vars(module).items()
     if inspect.isclass(kind) and issubclass(kind, Shape) and not inspect.isabstract(kind) and not name.startswith("_")
@@ -57,6 +58,10 @@ def file_record() -> Any:
     path = struct(
         "Path", ("name", str), ("points", list[end]), ("stiffness", float, 0.0), ("damping", float, 0.0), ("rest", float), ("pulls", bool, False),
         ("drive", str | None, None))
+    tied = struct("MapJoint", ("joint", str), ("direction", int, 0))
+    linear_map = struct(
+        "CoordinateMap", ("name", str), ("joints", list[tied]), ("matrix", Matrix), ("offset", Vector), ("near", Vector))
+    strand = struct("Strand", ("name", str), ("points", list[end]), ("paths", list[str]), ("radius", float), ("colour", Vector))
     force = struct("Force", ("name", str), ("body", str), ("force", Vector), ("point", Vector, nothing), ("follows", bool, False))
     drag = struct("Drag", ("name", str), ("body", str), ("linear", float, 0.0), ("angular", float, 0.0))
     penalty = struct(
@@ -79,7 +84,7 @@ def file_record() -> Any:
         "ContactPoint", ("body", str), ("point", Vector), ("radius", float, 0.0), ("friction", Fraction, None), ("restitution", Fraction, None))
     pair = struct("Pair", ("between", list[str]), ("friction", float, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
     lists = dict(
-        joints=joint, gears=gear, paths=path, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
+        joints=joint, gears=gear, maps=linear_map, paths=path, strands=strand, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
         colliders=collider, contact_points=point, pairs=pair, visuals=visual, report=str,
     )
     return struct(
@@ -105,6 +110,12 @@ def schema() -> dict[str, Any]:
     published["$defs"]["Bearing"] = {
         "type": "object", "required": ["friction", "radius"], "additionalProperties": False,
         "properties": {f.name: {"type": "number"} for f in fields(Bearing)} | {"length": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
+    }
+    for part in ("first", "second"):
+        joint["parameters"]["properties"][part] = {"$ref": "#/$defs/JointPart"}
+    published["$defs"]["JointPart"] = {
+        "type": "object", "required": ["type"],
+        "properties": {"type": joint["type"], "parameters": joint["parameters"]},
     }
     published["$defs"]["Shape"] = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "enum": sorted(SHAPES)}}}
     for owner in ("Body", "Visual"):

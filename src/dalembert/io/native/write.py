@@ -15,8 +15,11 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
+from dalembert.mechanism.joints import Joint
+from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import Composite, Shape
+from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
 
 Surface = Ground | Obstacle | HeightField | Collider | ContactPoint
@@ -24,7 +27,7 @@ Surface = Ground | Obstacle | HeightField | Collider | ContactPoint
 
 def to_data(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism as plain dicts, lists, numbers and words."""
-    functions = [*(path for path in mechanism.paths if path.law is not None), *mechanism.force_laws, *mechanism.constraints]
+    functions = [*(path for path in mechanism.paths if path.law is not None), *mechanism.force_laws, *mechanism.constraints, *(m for m in mechanism.maps if m.function is not None)]
     if functions:
         raise ModelError(f"no model file can hold a Python function, and {mechanism.name!r} has those of: {', '.join(map(repr, functions))}")
     data: dict[str, Any] = dict(
@@ -33,7 +36,8 @@ def to_data(mechanism: Mechanism) -> dict[str, Any]:
     )
     optional = dict(
         gears=[_gear(c) for c in mechanism.couplings],
-        paths=[_path(p) for p in mechanism.paths], forces=[_on_body(f) for f in mechanism.point_forces],
+        maps=[_map(m) for m in mechanism.maps],
+        paths=[_path(p) for p in mechanism.paths], strands=[_strand(s) for s in mechanism.strands], forces=[_on_body(f) for f in mechanism.point_forces],
         drags=[_on_body(d) for d in mechanism.drags], penalties=[_on_body(p) for p in mechanism.penalties],
         grounds=[_on_body(e) for e in mechanism.grounds], obstacles=[_on_body(e) for e in mechanism.obstacles],
         terrains=[_on_body(e) for e in mechanism.terrains], colliders=[_on_body(e) for e in mechanism.colliders],
@@ -95,21 +99,23 @@ def _packed(array: np.ndarray, kind: str) -> str:
 
 
 def _joint(joint: JointElement) -> dict[str, Any]:
-    kind = joint.type
-    if TYPES.get(type(kind).__name__) is not type(kind):
-        raise ModelError(f"joint {joint.name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
-    data: dict[str, Any] = dict(name=joint.name, type=type(kind).__name__, parent=joint.parent.name, child=joint.child.name)
-    parameters: dict[str, Any] = {}
-    for field in fields(kind):
-        value = _plain(getattr(kind, field.name))
-        if value is None or (field.name in LAWS and _says_nothing(value)):
-            continue
-        parameters[field.name] = _worded(value) if field.name in ("drive", "limits", "servo", "bearing") else value
-    if parameters:
-        data["parameters"] = parameters
+    data: dict[str, Any] = dict(name=joint.name, **_kind(joint.type, joint.name), parent=joint.parent.name, child=joint.child.name)
     for name in ("point_parent", "point_child", "frame_parent", "frame_child"):
         data[name] = _plain(getattr(joint, name))
     return data
+
+
+def _kind(kind: Joint, name: str) -> dict[str, Any]:
+    """The type of a joint with its parameters."""
+    if TYPES.get(type(kind).__name__) is not type(kind):
+        raise ModelError(f"joint {name!r} is of the type {type(kind).__name__}, which is not in the joint table: no file can hold it")
+    parameters: dict[str, Any] = {}
+    for field, given in kind.describe().items():
+        value = _kind(given, name) if isinstance(given, Joint) else _plain(given)
+        if value is None or (field in LAWS and _says_nothing(value)):
+            continue
+        parameters[field] = _worded(value) if field in ("drive", "limits", "servo", "bearing") else value
+    return dict(type=type(kind).__name__, **(dict(parameters=parameters) if parameters else {}))
 
 
 def _says_nothing(law: Any) -> bool:
@@ -138,6 +144,16 @@ def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
     if "shape" in data:
         data["shape"] = _shape(data["shape"])
     return _drop({name: _plain(value) for name, value in data.items()})
+
+
+def _map(element: CoordinateMap) -> dict[str, Any]:
+    joints = [dict(joint=joint.name, direction=direction) for joint, direction in zip(element.joints, element.directions)]
+    return dict(name=element.name, joints=joints, matrix=_plain(element.matrix), offset=_plain(element.offset), near=_plain(element.near))
+
+
+def _strand(strand: Strand) -> dict[str, Any]:
+    points = [dict(body=body.name, point=_plain(point)) for body, point in zip(strand.bodies, strand.points)]
+    return dict(name=strand.name, points=points, paths=[path.name for path in strand.paths], radius=strand.radius, colour=_plain(strand.colour))
 
 
 def _path(path: LinePath) -> dict[str, Any]:
