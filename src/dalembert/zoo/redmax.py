@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import pi
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -39,7 +40,7 @@ class Link:
     rate: tuple[float, ...] = ()
 
 
-def _about(axis: str, box: Vector, parent: int, at: Vector, q: float, rate: float = 0.0, **laws: float) -> Link:
+def _about(axis: str, box: Vector, parent: int, at: Vector, q: float, rate: float = 0.0, **laws: Any) -> Link:
     """A link on a hinge at its end, along x or hanging."""
     centre = (0.5 * box[0], 0.0, 0.0) if box[0] > 1.0 else (0.0, 0.0, -0.5 * box[2])
     return Link(box, Revolute(axis=axis, **laws), parent, at, centre, (q,), (rate,))

@@ -20,7 +20,7 @@ def floating_tree(seed: int, bodies: int) -> da.Mechanism:
     rng = np.random.default_rng(seed)
     mechanism = da.Mechanism("floating tree", gravity=(0, 0, 0))
     for i in range(bodies):
-        mechanism.body(f"body {i}", da.Box(size=rng.uniform(0.1, 0.4, 3), mass=float(rng.uniform(0.5, 2.0))), position=0.5 * rng.normal(size=3), orientation=rng.normal(size=4))
+        mechanism.body(f"body {i}", da.Box(size=tuple(rng.uniform(0.1, 0.4, 3)), mass=float(rng.uniform(0.5, 2.0))), position=0.5 * rng.normal(size=3), orientation=rng.normal(size=4))
         if i:
             ends = (f"body {int(rng.integers(i))}", f"body {i}")
             kind = KINDS[int(rng.integers(len(KINDS)))](rng.normal(size=3))
