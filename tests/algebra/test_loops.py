@@ -25,7 +25,18 @@ def spatial_loop() -> da.Mechanism:
     return mechanism
 
 
-LOOPS["spatial"] = spatial_loop
+def mapped_chain() -> da.Mechanism:
+    """A chain whose four angles follow one number."""
+    rng = np.random.default_rng(4)
+    mechanism = da.Mechanism("finger")
+    bodies = [random_body(mechanism, f"body {i}", rng) for i in range(4)]
+    for i, body in enumerate(bodies):
+        mechanism.joint(f"joint {i}", da.Revolute(axis=rng.normal(size=3)), bodies[i - 1] if i else mechanism.world, body, at=rng.normal(size=3))
+    mechanism.coordinate_map("curl", [f"joint {i}" for i in range(4)], matrix=[[1.0], [0.5], [-0.3], [2.0]])
+    return mechanism
+
+
+LOOPS["spatial"], LOOPS["map"] = spatial_loop, mapped_chain
 
 
 @pytest.fixture(params=LOOPS)

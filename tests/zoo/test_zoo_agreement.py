@@ -76,7 +76,7 @@ CASES = {
     "bricard": Case(zoo.bricard, 0.01, 0.5),
     "curling_finger": Case(zoo.curling_finger, 5e-4, 0.05),
     "cable_finger": Case(lambda: zoo.cable_finger(cable=500.0, rest=0.2, pull=0.002), 1e-4, 0.01),
-    "strand_pendulum": Case(zoo.strand_pendulum, 0.001, 0.3),
+    "strand_pendulum": Case(zoo.strand_pendulum, 0.001, 0.2),
     "door": Case(lambda: zoo.door(rate=1.0), 0.02, 0.5),
     "door on balls": Case(lambda: zoo.door("spherical", rate=1.0), 0.02, 0.5),
     "solar_panel_satellite": Case(zoo.solar_panel_satellite, 0.05, 1.5, zoo.deployment(duration=3.0)),

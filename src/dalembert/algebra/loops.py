@@ -30,7 +30,8 @@ MET = 1e-8
 
 
 class Loops(Dynamics):
-    """Loops are cut at joints outside of the spanning tree; their rows, and those of gears and constraints, are in ``loop_names``.
+    """Loops are cut at joints outside of the spanning tree; their rows, and those of gears, coordinate maps and constraints, are in
+    ``loop_names``.
 
     With G the ``loop_jacobian``: G v = 0, G a = -``loop_bias``, M a + b = tau + G^T lambda. Targets of motion drives are no rows.
     """

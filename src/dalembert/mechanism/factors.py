@@ -26,7 +26,7 @@ class Factor(NamedTuple):
 
     kind: str
     direction: int
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]
     G: np.ndarray
     screw: np.ndarray
     pieces: tuple[Piece, ...] = ()

@@ -25,14 +25,13 @@ from dalembert.spatial.splines import adjoint
 
 #: kinds of nodes: nothing moves, along a line, about an axis (with a lead), about a point, along a curve or a surface
 RIGID, LINE, AXIS, POINT, SPLINE = range(5)
-#: what moves a node that is not free: a target, nothing (it is held where it is), a coordinate map
-TARGET, HELD, MAPPED = 1, 2, 3
+#: how a direction is driven: by a target, held where it is, by a coordinate map
+TARGET, HELD, FOLLOWER = 1, 2, 3
 
 NODE = np.dtype(
     # ``body``: whose frame this is, -1 for a frame without mass; ``dof``: its first coordinate; ``joint`` (-1: none) and
-    # ``direction``: whose law acts along it; ``driven``: it is free (0), or moved by one of the above;
-    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it; ``switch``: its chart may change.
-    # Of a spline: where its numbers begin, how many factors its pieces have, and
+    # ``direction``: whose law acts along it; ``driven``: it is free (0), or how it is driven;
+    # ``backwards``: the joint is read from child to parent; ``acts``: a spring, damper or servo does along it; ``switch``: its chart may change. Of a spline: where its numbers begin, how many factors its pieces have, and
     # how many pieces there are along each coordinate; its record in the scratch
     fields(I, parent=0, kind=0, count=0, dof=0, body=0, joint=0, direction=0, driven=0, backwards=0, acts=0, switch=0, table=0, factors=0, closed=0, spline=0, cells=2)
     # the fixed placement in the parent node's frame; the screw (angular, linear) in the node's own frame; the point that it

@@ -91,16 +91,6 @@ class PathSeries:
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something that happened between knots: ``time`` (s), its ``name``, and the poses then, (bodies, 3) and (bodies, 4)."""
-
-    time: float
-    name: str
-    position: np.ndarray
-    orientation: np.ndarray
-
-
-@dataclass(frozen=True)
 class StrandSeries:
     """A strand over time: ``points`` (N, n, 3) in the world, m; ``tension`` (N, n - 1) of its stretches, N, positive where they pull."""
 
@@ -116,6 +106,16 @@ class MapSeries:
     name: str
     coordinates: np.ndarray
     rates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened between knots: ``time`` (s), its ``name``, and the poses then, (bodies, 3) and (bodies, 4)."""
+
+    time: float
+    name: str
+    position: np.ndarray
+    orientation: np.ndarray
 
 
 @dataclass

@@ -77,10 +77,10 @@ def chart_determinant(chart, q):
 
 
 @inline
-def _at(E, r, c):
+def _at(E, r, c) -> float:
     """Element of a row-major 9-tuple."""
     rows = ((E[0], E[1], E[2]), (E[3], E[4], E[5]), (E[6], E[7], E[8]))
-    return rows[r][c]
+    return rows[r][c]  # pyright: ignore[reportReturnType]
 
 
 @inline

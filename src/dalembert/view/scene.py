@@ -173,8 +173,8 @@ def _ties(mechanism: Mechanism) -> list[Tie]:
     strands = {path: strand for strand in mechanism.strands for path in strand.paths}
     for path in mechanism.paths:
         strand = strands.get(path)
-        looks = ("path",) if strand is None else ("strand", strand.colour, strand.radius)
-        ties += [Tie(bodies, points, *looks) for bodies, points in zip(pairwise(path.bodies), pairwise(path.points))]
+        kind, colour, radius = ("path", STEEL, 0.0) if strand is None else ("strand", strand.colour, strand.radius)
+        ties += [Tie(bodies, points, kind, colour, radius) for bodies, points in zip(pairwise(path.bodies), pairwise(path.points))]
     return ties
 
 

@@ -9,7 +9,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.reduced.equations import Stage, residual
 from dalembert.formulations.reduced.step import direction, factorise
 from dalembert.formulations.reduced.ties import MOVED
-from dalembert.model.tree import MAPPED
+from dalembert.model.tree import FOLLOWER
 
 LENGTHS, MASSES, WIDTH, STIFFNESS = (0.5, 0.4, 0.3), (1.0, 0.8, 0.6), 0.05, 2.0
 RATIOS = np.array([1.0, 0.8, 0.6])
@@ -151,7 +151,7 @@ def test_newton_takes_the_direction_that_differences_give():
     tree, own, ties, c = engine.tree.nodes, engine.own, engine.ties, 0.05
     stage = Stage(engine.model, tree, engine.work, own, ties, c)
     nodes, numbers, rows = own.nodes, own.maps.own, ties.rows
-    free = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"])) if node["driven"] != MAPPED]
+    free = [(i, j) for i, node in enumerate(tree) for j in range(int(node["count"])) if node["driven"] != FOLLOWER]
     index = tuple(np.array(free).T)
     nodes["aq"], nodes["av"] = 0.3 * rng.normal(size=nodes["aq"].shape), rng.normal(size=nodes["av"].shape)
     nodes["turn"] = [1.0, 0.0, 0.0, 0.0]
@@ -203,7 +203,9 @@ def test_set_joint_moves_the_whole_map():
 
 
 def test_a_map_with_a_kink_is_refused_where_it_is_used():
-    kinked = lambda y: [y[0], abs(y[0] - 0.9), 0.0]
+    def kinked(y):
+        return [y[0], abs(y[0] - 0.9), 0.0]
+
     with pytest.raises(ModelError, match=r"'curl'.*not differentiable near y = \[0\.9.*'joint 1'"):
         da.Simulation(mapped(kinked), da.Reduced(dt=0.01)).run(1.0)
     with pytest.raises(ModelError, match=r"'curl'.*not differentiable near y = \[0.*'joint 1'"):
@@ -211,7 +213,9 @@ def test_a_map_with_a_kink_is_refused_where_it_is_used():
 
 
 def test_a_map_that_ends_is_refused_where_it_ends():
-    ending = lambda y: [y[0], np.sqrt(max(0.9 - y[0], -np.inf)) if y[0] <= 0.9 else np.nan, 0.0]
+    def ending(y):
+        return [y[0], np.sqrt(0.9 - y[0]) if y[0] <= 0.9 else np.nan, 0.0]
+
     with pytest.raises(ModelError, match=r"'curl'.*not finite"):
         da.Simulation(mapped(ending), da.Reduced(dt=0.01)).run(1.0)
 
@@ -244,3 +248,28 @@ def test_joints_that_cannot_follow_are_refused():
     mechanism.coordinate_map("map", ["joint 0"], matrix=[1.0])
     with pytest.raises(ModelError, match="already"):
         mechanism.coordinate_map("other", ["joint 0"], matrix=[1.0])
+
+
+@pytest.mark.parametrize("method", ["rk4", "DOP853"])
+def test_methods_of_rates_of_change_keep_a_map_as_a_constraint(method):
+    run = da.Simulation(mapped(bent), da.Reduced(dt=0.005, method=method)).run(0.3)
+    exact = one_freedom(*BENT, 0.3)
+    assert abs(run.coordinate_map("curl").coordinates[-1] - exact[0]) < 1e-5
+    assert run.constraint_violation().max() < 1e-8
+
+
+def test_limits_stop_joints_that_follow_a_map():
+    """The whole finger stops where its second joint meets the end of its range, in every formulation at the same time."""
+    stops = []
+    for formulation in (da.Reduced(dt=0.002), da.Variational(dt=0.002)):
+        mechanism = da.Mechanism("finger")
+        bone, tip = (mechanism.body(name, da.Box(size=(0.5, 0.05, 0.05), mass=1.0), position=(x, 0, 0)) for name, x in (("bone", 0.25), ("tip", 0.75)))
+        mechanism.joint("knuckle", da.Revolute(axis="y"), mechanism.world, bone)
+        mechanism.joint("end", da.Revolute(axis="y", limits=(-1.0, 0.4)), bone, tip, at=(0.5, 0, 0))
+        mechanism.coordinate_map("curl", ["knuckle", "end"], matrix=[1.0, 0.5])
+        run = da.Simulation(mechanism, formulation).run(0.8)
+        assert run.joint("end").coordinates.max() < 0.4 + 1e-6
+        np.testing.assert_allclose(run.joint("knuckle").coordinates, 2.0 * run.joint("end").coordinates, atol=1e-8)
+        stops.append(run.time[np.argmax(run.joint("end").coordinates > 0.4 - 1e-3)])
+        assert abs(run.joint("end").rates[-1]) < 1e-6
+    assert abs(stops[0] - stops[1]) < 0.005

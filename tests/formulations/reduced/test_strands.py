@@ -34,7 +34,7 @@ def test_a_hanging_strand_rests_under_its_weight(name):
     """Between two points of the world: momentum of the weight is taken by the ends, and the tensions are those of the statics."""
     mechanism = da.Mechanism("rope")
     points = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], 9)
-    rope = mechanism.strand("rope", points, mass=0.7, stiffness=100.0, damping=5.0, length=1.1, attach={0: "world", -1: "world"})
+    rope = mechanism.strand("rope", points, mass=0.7, stiffness=100.0, length=1.1, attach={0: "world", -1: "world"})
     for body in rope.bodies:
         if body.index >= 0:
             mechanism.drag(f"air of {body.name}", body, linear=2.0)
@@ -101,7 +101,7 @@ def test_bad_strands_are_refused_and_leave_nothing_behind(points, more, message)
     mechanism = da.Mechanism("nothing")
     with pytest.raises(ModelError, match=message):
         mechanism.strand("rope", points, **{"mass": 1.0, "stiffness": 10.0, **more})
-    assert not (mechanism.bodies or mechanism.joints or mechanism.paths or mechanism.strands)
+    assert [*mechanism.bodies, *mechanism.joints, *mechanism.paths, *mechanism.strands] == []
 
 
 def test_a_tendon_bends_a_finger_until_its_springs_hold_it():

@@ -67,6 +67,8 @@ def factor_closed(flow):
                     total += dot6(load6(ends[e].G), load6(answers[ends[e].node].A))
                 S[j, i] = total
         S[i, i] += rows[i].scale
+    for i in range(rows.shape[0]):
+        flow.ties.vector[i] = max(S[i, i], rows[i].soft)  # a row between bodies that cannot move has nothing but rounding
     return factor_semidefinite(S, flow.ties.order, flow.ties.vector)
 
 
@@ -249,11 +251,9 @@ def add_rates(flow):
 def factor_semidefinite(S, order, sizes):
     """Cholesky with pivots on the diagonal, in place in the lower part. Returns the rank.
 
-    ``order``: which row was taken for each pivot; ``sizes``: scratch for the rows' own pivots.
+    ``order``: which row was taken for each pivot; ``sizes``: what the rows' pivots are measured by, overwritten.
     """
     n = S.shape[0]
-    for k in range(n):
-        sizes[k] = S[k, k] if S[k, k] > 0.0 else 1.0
     for k in range(n):
         best, at = 0.0, k
         for i in range(k, n):

@@ -26,7 +26,7 @@ from dalembert.model.motions import along, along_rate, motion_column, placement
 from dalembert.model.pose import put6
 from dalembert.model.records import USER_LOAD, Model, Work
 from dalembert.model.splines import place_spline
-from dalembert.model.tree import HELD, SPLINE, TARGET
+from dalembert.model.tree import FOLLOWER, SPLINE
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
     add3,
@@ -174,7 +174,7 @@ def balance(stage):
         node, at = tree[i], nodes[i]
         F = load6(at.F)
         for j in range(node.count):
-            at.g[j] = 0.0 if node.driven in (TARGET, HELD) else dot6(load6(at.S[j]), F) - at.tau[j]
+            at.g[j] = 0.0 if node.driven != 0 and node.driven != FOLLOWER else dot6(load6(at.S[j]), F) - at.tau[j]
             fine = fine and isfinite(at.g[j])
         if node.parent >= 0:
             above = nodes[node.parent].F

@@ -10,7 +10,7 @@ from dalembert.forces.laws import servo, spring_damper
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import unit3
 from dalembert.model.rotations import in_joint, jacobian, jacobian_derivative, rotation
-from dalembert.model.tree import HELD, POINT, TARGET
+from dalembert.model.tree import FOLLOWER, POINT
 from dalembert.spatial.tuples import (
     add3,
     cross3,
@@ -69,7 +69,7 @@ def evaluate_joint_forces(stage):
         node, at = tree[i], own[i]
         for j in range(3):
             at.tau[j] = 0.0
-        if node.joint < 0 or node.count == 0 or node.driven in (TARGET, HELD):
+        if node.joint < 0 or node.count == 0 or (node.driven != 0 and node.driven != FOLLOWER):
             continue
         if node.kind == POINT:
             torque = mat_t_vec(jacobian(node, int(at.chart), at.x), ball_torque(stage, node, at))

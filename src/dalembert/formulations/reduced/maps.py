@@ -13,7 +13,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.functions import stage_address
 from dalembert.model.map_functions import map_size
 from dalembert.model.records import F, I, fields
-from dalembert.model.tree import AXIS, LINE, MAPPED, Tree
+from dalembert.model.tree import AXIS, FOLLOWER, LINE, Tree
 
 #: ``first`` and ``count``: its numbers y; ``first_entry`` and ``entries``: its nodes; ``first_number``: where its q, slopes and
 #: curvatures are; ``function``: the address of its function, 0 for a linear map, whose numbers do not change
@@ -58,7 +58,7 @@ def build_maps(mechanism: Mechanism, tree: Tree) -> Maps:
         offset += element.offset.tolist()
         nodes += [_node(mechanism, tree, element, k) for k in range(len(element.joints))]
         first += element.count
-    tree.nodes["driven"][nodes] = MAPPED
+    tree.nodes["driven"][nodes] = FOLLOWER
     return Maps(maps, np.zeros(first, OWN), np.array(nodes, np.int64), np.concatenate(numbers), np.array(offset), np.zeros(first))
 
 

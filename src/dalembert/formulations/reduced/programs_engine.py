@@ -15,7 +15,7 @@ from dalembert.contact.forces import keep_forces, keep_places, note_state, write
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.projections import ContactProblem, ContactSolution, single_program, staggered_projections
-from dalembert.errors import StepFailure
+from dalembert.errors import ModelError, StepFailure
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.contact_engine import ContactRecording
@@ -24,6 +24,7 @@ from dalembert.formulations.reduced.contact_engine import ContactEngine
 from dalembert.formulations.reduced.contact_step import carry_on, recall, recall_pose
 from dalembert.formulations.reduced.encounter import balance, motion_to_end, nodes
 from dalembert.formulations.reduced.equations import Stage, residual
+from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.step import (
     accept,
     begin_step,
@@ -35,6 +36,7 @@ from dalembert.formulations.reduced.step import (
     record,
 )
 from dalembert.kernels import kernel
+from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
@@ -99,6 +101,14 @@ def carry_loads(encounter):
 
 class ProgramsEngine(ContactEngine):
     """A mechanism with contacts stepped by linearly implicit Euler and quadratic programs."""
+
+    def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
+        super().__init__(mechanism, options)
+        if len(self.maps.own):
+            raise ModelError(
+                f"Reduced: {mechanism.name!r} has coordinate maps beside contacts, limits or friction, which do not go with "
+                "method='linearly_implicit'; choose an implicit method such as 'bdf2'"
+            )
 
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,

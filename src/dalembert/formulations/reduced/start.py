@@ -24,7 +24,7 @@ SINGULAR_CHART = 1e-6
 def chart_numbers(mechanism: Mechanism, tree: Tree, rotations: str | Mapping[str, str]) -> np.ndarray:
     """(nodes,) the chart of every free rotation, 0 for a rotation vector, as ``Reduced.rotations`` says."""
     numbers = np.zeros(len(tree.nodes), dtype=np.int64)
-    places = {node_name(mechanism, tree, i): i for i in np.flatnonzero(tree.nodes["kind"] == POINT)}
+    places = {node_name(mechanism, tree, int(i)): i for i in np.flatnonzero(tree.nodes["kind"] == POINT)}
     chosen = dict.fromkeys(places, rotations) if isinstance(rotations, str) else rotations
     for name, chart in chosen.items():
         if name not in places:

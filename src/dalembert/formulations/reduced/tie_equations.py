@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from math import isfinite, sqrt
 
+from dalembert.forces.ball import ball_spring
 from dalembert.forces.couplings import coupling_rate
-from dalembert.forces.laws import coupling_law
+from dalembert.forces.laws import coupling_law, spring_damper
 from dalembert.formulations.reduced.joint_forces import direction_force
 from dalembert.formulations.reduced.map_equations import (
     add_curvature,
@@ -16,7 +17,9 @@ from dalembert.formulations.reduced.ties import ACROSS_JOINT, ACROSS_PATH, CLOSE
 from dalembert.formulations.reduced.tree_solve import solve, solve_part
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, path_point
+from dalembert.model.frames import frame_rotation
 from dalembert.model.pose import joint_at_knot, write_gradients
+from dalembert.model.records import BALL
 from dalembert.model.rows import consistent, coordinates, direction_gradient, row_value
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
 from dalembert.spatial.twists import add6, dot6, load6, scale6, store6
@@ -109,6 +112,12 @@ def evaluate_direction(stage, row):
     force, on_parent, on_child = direction_gradient(joint, row.part, y, C, R_parent)
     pair_gradient(stage, row, force, on_parent, on_child)
     found, row.K, row.D = direction_force(joint, at, row.part, at.coordinate[row.part], number_rate(stage, row))
+    if joint.free_kind[row.part] == BALL:
+        # the springs of a free rotation act together: those of the directions by themselves only lead Newton
+        axis = joint.free_axis[row.part]
+        torque, _ = ball_spring(joint, row.part - axis, frame_rotation(joint, C))
+        alone, _, _, _ = spring_damper(joint.stiffness[row.part], 0.0, at.coordinate[row.part] - joint.rest[row.part], 0.0)
+        found += torque[axis] - alone
     row.r = row.mu - found
 
 

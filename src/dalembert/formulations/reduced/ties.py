@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.formulations.reduced.maps import Maps
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.own_rows import DISTANCE_ROW
-from dalembert.model.records import BALL, CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
+from dalembert.model.records import CONSTRAINT, DISTANCE, MAPPED, PATH, F, I, Model, fields
 from dalembert.model.tree import Tree
 
 #: kinds of rows: a joint's row that stays closed; a direction of such a joint with laws; a coupling that stays zero; one with a
@@ -94,7 +94,7 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree, maps: Maps | None
                 for side in range(2):
                     add(ACROSS_JOINT, index, k, pair, side, row)
         for k in range(int(joint["free"])):
-            if joint["driven"][k] or joint["free_kind"][k] == BALL or (not joint["active"] and joint["damping"][k] == 0.0):
+            if joint["driven"][k] or (not joint["active"] and joint["damping"][k] == 0.0):
                 continue
             row = add(DIRECTION, index, k, pair)
             if joint["free_kind"][k] == DISTANCE:
@@ -124,14 +124,6 @@ def build_ties(mechanism: Mechanism, model: Model, tree: Tree, maps: Maps | None
     )
 
 
-def no_ties() -> Ties:
-    """Of a tree alone."""
-    nothing = Reach(*_listed([]), *_listed([]), *_listed([]))
-    return Ties(
-        np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1), nothing,
-    )
-
-
 def _reach(tree: Tree, rows: np.ndarray, ends: np.ndarray, maps: Maps | None) -> Reach:
     """Nodes and rows by trees."""
     owner = np.zeros(len(tree.nodes), np.int64)
@@ -158,3 +150,14 @@ def _reach(tree: Tree, rows: np.ndarray, ends: np.ndarray, maps: Maps | None) ->
 def _listed(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Where each list begins (and the last one ends), and all of them one after the other."""
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([item for part in lists for item in part], np.int64)
+
+
+def no_ties() -> Ties:
+    """Of a tree alone."""
+    return Ties(np.zeros(0, ROW), np.zeros(0, END), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros(0), np.zeros(1), np.zeros(1), no_reach())
+
+
+def no_reach() -> Reach:
+    """Of no rows and no trees."""
+    nothing = np.zeros(1, np.int64), np.zeros(0, np.int64)
+    return Reach(*nothing, *nothing, *nothing)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dalembert.formulations.reduced.joint_forces import add_joint_derivatives
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along_derivative, unit3, varied_twist
-from dalembert.model.tree import LINE, MAPPED, POINT, SPLINE
+from dalembert.model.tree import FOLLOWER, LINE, POINT, SPLINE
 from dalembert.spatial.tuples import cross3, inverse9, load3, load9, mat_vec, norm3, scale3
 from dalembert.spatial.twists import add6, bracket, bracket_t, dot6, load6, store6, sub6, to_child, to_parent
 
@@ -288,7 +288,7 @@ def gather(node, at, nodes):
     for j in range(0 if node.driven else node.count):
         B = load6(at.B[j])
         e = add6(e, ((at.u[j] * B[0][0], at.u[j] * B[0][1], at.u[j] * B[0][2]), (at.u[j] * B[1][0], at.u[j] * B[1][1], at.u[j] * B[1][2])))
-    if node.driven == MAPPED:
+    if node.driven == FOLLOWER:
         t = at.t[0]
         e = add6(e, add6(add6(block_times(at.L[0], load6(t)), block_times(at.L[1], load6(t[6:]))), block_times(at.L[2], load6(t[12:]))))
         e = sub6(e, bracket_t(load6(t), load6(at.F)))
@@ -312,7 +312,7 @@ def spread(node, at, nodes):
                 total += at.r[j, k] * above[k]
             at.u[j] -= total
         carry(at, above, s)
-    if node.driven == MAPPED:
+    if node.driven == FOLLOWER:
         for k in range(18):
             s[k] += at.t[0, k]
         return
