@@ -116,10 +116,10 @@ def cable_through_a_chain(n: int = 30, stiffness: float = 1e6) -> da.Mechanism:
 
 
 def cable_figures(dt: float = 0.01, seconds: float = 5.0) -> tuple[float, float, float]:
-    """Newton iterations per step, least tension (N), and the rise of the energy over that of the start (J)."""
+    """Newton iterations per step, least tension (N), and the rise of the energy, as a part of the kinetic energy of the fall."""
     run = da.Simulation(cable_through_a_chain(), da.Reduced(dt=dt), energy_bound=None).run(seconds)
     energy = run.energy().total
-    return float(run.iterations[1:].mean()), float(run.path("cable").tension.min()), float((energy - energy[0]).max())
+    return float(run.iterations[1:].mean()), float(run.path("cable").tension.min()), float((energy - energy[0]).max() / run.energy().kinetic.max())
 
 
 def main() -> list[dict]:
@@ -153,7 +153,7 @@ def implicit_rows(steps: dict[int, int]) -> list[dict]:
     iterations, tension, rise = cable_figures()
     rows.append(dict(what="bdf2, 30 links, cable of 1e6 N/m: iterations per step", figure=f"{iterations:.2f}", bar="below 6", met=iterations < 6.0))
     rows.append(dict(what="  least tension", figure=f"{tension:.2g} N", bar="not below 0", met=tension >= 0.0))
-    rows.append(dict(what="  rise of the energy", figure=f"{rise:.2g} J", bar="below 1 J", met=rise < 1.0))
+    rows.append(dict(what="  rise of the energy", figure=f"{rise:.1%}", bar="below 1 %", met=rise < 0.01))
     return rows
 
 

@@ -92,9 +92,9 @@ def test_compare_says_who_cannot_take_it(capsys):
     assert main(["compare", "box_drop", "--dt", "0.01", "--duration", "0.1", "--halvings", "1"]) == 0
     told = capsys.readouterr()
     refused = [line for line in told.err.strip().splitlines() if not line.startswith("dalembert: compiling")]
-    assert [line.split(":")[0] for line in refused] == ["implicit semi_implicit", "reduced linearly_implicit", "reduced semi_implicit", "reduced rk4"]
+    assert [line.split(":")[0] for line in refused] == ["implicit semi_implicit", "reduced semi_implicit", "reduced rk4"]
     assert all("contacts" in line for line in refused)
-    assert len(told.out.splitlines()) == 2 + 9 + 1
+    assert len(told.out.splitlines()) == 2 + 10 + 1
 
 
 def test_comparisons_with_failures():

@@ -144,3 +144,20 @@ def test_small_steps_tend_to_the_exact_motion(number, name, parts):
     size = max(1.0, np.abs(exact["com"]).max())
     assert np.all((np.log2(errors[0] / errors[1]) > 1.85) | (errors[1] < 1e-9 * size)), (errors, np.log2(errors[0] / errors[1]))
     assert errors[1, 0] < 1e-3 * size
+
+
+@pytest.mark.parametrize("point", REDMAX["gradient_of_a_task"]["points"], ids=lambda point: str(point["p"]))
+def test_the_task_of_the_redmax_code(point):
+    """Stiff joints, constant torques, BDF1: where the tip is in the end."""
+    task = REDMAX["gradient_of_a_task"]
+    sim = da.Simulation(da.zoo.redmax_scene(100, drive="force"), da.Reduced(dt=0.01, method="bdf1", tolerance=1e-12))
+    for name, push in zip(("joint 1", "joint 2"), point["p"]):
+        sim.set_input(name, 1e5 * push)
+    run = sim.run(1.0)
+    tip = run.point("body 2", (5.0, 0.0, 0.0))[-1]
+    np.testing.assert_allclose(tip, point["tip"], rtol=1e-9, atol=1e-9)
+    q, rate = final(run, ["joint 1", "joint 2"])
+    np.testing.assert_allclose(q, point["q_final"], rtol=1e-9)
+    np.testing.assert_allclose(rate, point["qdot_final"], rtol=1e-8)
+    missed = tip - task["target"]
+    assert 0.005 * np.sum(np.square(point["p"])) + 50.0 * missed @ missed == pytest.approx(point["Psi"], rel=1e-9)

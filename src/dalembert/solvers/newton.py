@@ -27,6 +27,8 @@ from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
 #: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
 REUSE = 0.02
+#: an iteration that leaves more than this part of the residual looks whether rounding alone is left
+SLOW = 0.1
 #: shortest step of the line search
 SHORTEST = 1e-4
 
@@ -93,6 +95,9 @@ def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, re
                 new, fine = residual(problem)
                 if fine and (new < size or new <= tolerance):
                     break
+                if step == 1.0 and fine and size < floor(problem):
+                    move(problem, -done)
+                    return SOLVED, iterations, residual(problem)[0]
                 step *= 0.5
                 if step < SHORTEST:
                     break
@@ -105,6 +110,8 @@ def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, re
                     return NOT_CONVERGED, iterations, size
                 fresh = False
                 continue
+            if new > SLOW * size and new > tolerance and new < floor(problem):
+                return SOLVED, iterations, new
             fresh = new < REUSE * size
             size = new
         return SOLVED, iterations, size
