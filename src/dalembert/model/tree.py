@@ -81,7 +81,9 @@ def build_tree(mechanism: Mechanism, model: Model) -> Tree:
         if not joint.type.has_rows:
             raise ModelError(f"joint {joint.name!r} closes a loop of joints of its kind, and {type(joint.type).__name__} has no equations to close one: let a joint of the table close it")
     nodes = np.array(builder.nodes, NODE) if builder.nodes else np.zeros(0, NODE)
-    return Tree(nodes, np.array(builder.node_of, np.int64), np.array(loops, np.int64), np.concatenate([np.zeros(1), *builder.tables]))
+    splines = np.concatenate([np.zeros(1), *builder.tables])
+    splines.flags.writeable = False  # part of a model, and of the types that kernels are compiled for
+    return Tree(nodes, np.array(builder.node_of, np.int64), np.array(loops, np.int64), splines)
 
 
 class _Builder:

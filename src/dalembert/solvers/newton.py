@@ -58,11 +58,14 @@ def on_graph(name: str, file: str, *, jacobian: Callable, load_vector: Callable,
     return Linear(specialise(factorise, f"{name}_factorise", file), specialise(direction, f"{name}_direction", file))
 
 
-def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, restart: Callable, move: Callable, floor: Callable) -> Any:
+def build_newton(
+    name: str, file: str, *, linear: Linear, residual: Callable, restart: Callable, move: Callable, floor: Callable, ends_at_rounding: bool = False,
+) -> Any:
     """The kernel ``newton(problem, tolerance, max_iterations) -> (outcome, iterations, residual)`` of a kind of problem.
 
     A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
-    small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever.
+    small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever. ``ends_at_rounding``: the
+    floor is close to what rounding makes, so that an iteration which gains little below it ends the search.
     """
 
     factorise, direction = linear
@@ -95,7 +98,7 @@ def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, re
                 new, fine = residual(problem)
                 if fine and (new < size or new <= tolerance):
                     break
-                if step == 1.0 and fine and size < floor(problem):
+                if ends_at_rounding and step == 1.0 and fine and size < floor(problem):
                     move(problem, -done)
                     return SOLVED, iterations, residual(problem)[0]
                 step *= 0.5
@@ -110,7 +113,7 @@ def build_newton(name: str, file: str, *, linear: Linear, residual: Callable, re
                     return NOT_CONVERGED, iterations, size
                 fresh = False
                 continue
-            if new > SLOW * size and new > tolerance and new < floor(problem):
+            if ends_at_rounding and new > SLOW * size and new > tolerance and new < floor(problem):
                 return SOLVED, iterations, new
             fresh = new < REUSE * size
             size = new

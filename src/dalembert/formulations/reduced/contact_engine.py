@@ -111,6 +111,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         check_maps(self.mechanism, self.maps)
         if self.outcome[0] != SOLVED:
             self.note_asked(numbers, inputs, done, dt)
+            self.note_trouble()
         return done
 
     def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:

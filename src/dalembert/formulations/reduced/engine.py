@@ -45,6 +45,7 @@ class ReducedEngine(TreeEngine):
         self.tree.nodes["switch"] = options.switch_charts
         charts = chart_numbers(mechanism, self.tree, options.rotations)
         self.starter = Starter(mechanism, self.model, self.tree, self.own, charts, options.switch_charts)
+        self.trouble = "", "none", ""
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
 
@@ -76,31 +77,36 @@ class ReducedEngine(TreeEngine):
         check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
+            self.note_trouble()
         return int(done)
 
     # ---- failures
+
+    def note_trouble(self) -> None:
+        """Keep what is wrong with the last try, in words: its scratch serves other ends later."""
+        self.trouble = beyond(self.mechanism, self.tree, self.own.nodes), self.worst_coordinate(), self.fastest_turn()
 
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         outcome, size = self.outcome
         where = f"the step at t = {time:.6g} s of {self.mechanism.name!r}"
+        passed, worst, turning = self.trouble
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
         mapped = trouble(self.mechanism, self.maps)
         if mapped is not None:
             return StepFailure(f"{where} has no solution: {mapped}")
-        passed = beyond(self.mechanism, self.tree, self.own.nodes)
         if passed:
             return StepFailure(f"{where} leads beyond a spline: {passed}. Stop the run before, or give the spline more control frames.")
         if outcome == TOO_FAST:
             return StepFailure(
-                f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {self.fastest_turn()}, too far for one of "
+                f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {turning}, too far for one of "
                 "these to tell where it comes out. Use a smaller dt.")
         reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
-            f"worst is {self.worst_coordinate()}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
+            f"worst is {worst}, residual {size:.3g} m/s. Use a smaller dt, or check the model and its targets there."
         )
 
     def worst_coordinate(self) -> str:

@@ -110,6 +110,7 @@ def restart(stage):
 
 newton = build_newton(
     "newton", __file__, linear=Linear(factorise, direction), residual=residual, restart=restart, move=move, floor=rounding_floor,
+    ends_at_rounding=True,
 )
 
 
