@@ -53,3 +53,10 @@ def refuse_maps(mechanism: Mechanism) -> None:
     """Coordinate maps have no adjoint yet."""
     for element in mechanism.maps:
         raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated yet: it has the coordinate map {element.name!r}")
+
+
+def refuse_rowless(mechanism: Mechanism) -> None:
+    """Joints given by their motion alone have no adjoint yet."""
+    for joint in mechanism.joints:
+        if not joint.type.has_rows:
+            raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone")

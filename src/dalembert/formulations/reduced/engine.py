@@ -1,12 +1,18 @@
 """What steps a mechanism in joint coordinates."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from dalembert.errors import StepFailure
+from dalembert.errors import GradientError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape, refuse_maps, refuse_rowless
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
@@ -34,11 +40,11 @@ class ReducedEngine(TreeEngine):
         self.maps = build_maps(mechanism, self.tree)
         self.ties = build_ties(mechanism, self.model, self.tree, self.maps)
         self.one_start = options.method in MULTISTEP
-        tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
-        self.nodes = tuple(tableau.c)
+        self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(self.tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
-            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
         )
         self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)), self.maps)
         self.model = self.model._replace(splines=self.tree.splines)
@@ -70,15 +76,57 @@ class ReducedEngine(TreeEngine):
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         begin_watch(self.maps, self.view(numbers).maps)
-        outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
+        arguments = (
+            self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
+        if self.tape is None:
+            outcome, done, size = self.enter(run_steps, count == 1, *arguments)
+        else:
+            from dalembert.formulations.reduced.tape import tape_steps
+
+            self.tape.reserve(count)
+            outcome, done, size, used = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            self.tape.count += int(used)
         self.outcome = (int(outcome), float(size))
         check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
             self.note_trouble()
         return int(done)
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        refuse_maps(self.mechanism)
+        refuse_rowless(self.mechanism)
+        if self.options.switch_charts and np.any(self.starter.charts):
+            raise GradientError(f"runs of {self.mechanism.name!r} cannot be differentiated where charts may change: leave switch_charts out, or use rotations='exponential'")
+        from dalembert.formulations.reduced.tape import new_tape
+
+        each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
+        bodies, joints, couplings = self.sizes
+        return Tape(partial(new_tape, len(self.tree.nodes), bodies, joints, couplings, len(self.ties.rows)), steps, each)
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state."""
+        momentum, bodies = self._one_knot(numbers).momentum[0], self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", bodies["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        return np.concatenate([momentum[:, :3] / bodies["mass"][:, None], spin], axis=1)
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.derivative import ReducedAdjoint
+
+        return ReducedAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.sensitivities import ReducedForward
+
+        return ReducedForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     # ---- failures
 

@@ -1,0 +1,107 @@
+"""A backward pass over a run in joint coordinates."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.stage_adjoint import StageAdjoint
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.reduced.equations import Stage
+from dalembert.formulations.reduced.pull_start import pull_start
+from dalembert.formulations.reduced.pull_tree import NODE_BAR
+from dalembert.formulations.reduced.state import NODE_STATE
+from dalembert.formulations.reduced.step import place_knot
+from dalembert.formulations.reduced.tape import pull_knots, pull_steps
+from dalembert.model.tree import POINT
+from dalembert.spatial import quaternion, so3
+
+
+class ReducedAdjoint(StageAdjoint):
+    """The state is coordinates and rates of the nodes, at the last two knots for BDF2; of a free rotation, a turn in its own frame and its angular velocity."""
+
+    width = 6
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        engine = self.engine
+        self.node_bars = np.zeros(len(engine.tree.nodes), NODE_BAR)
+        self.stage = Stage(engine.model, engine.tree.nodes, engine.work, engine.own, engine.ties, engine.options.dt)
+        self.places = [(i, j) for i, node in enumerate(engine.tree.nodes) for j in range(node["count"])]
+        self.first: np.ndarray | None = None
+        engine.ties.compliance[0] = engine.step_options.compliance
+
+    def new_knots(self, count: int) -> KnotBars:
+        return super().new_knots(count)._replace(body=np.zeros((count, len(self.node_bars), 6)))
+
+    def read(self, first: int, last: int) -> KnotBars:
+        knots, cotangents = self.new_knots(last - first), self.part(first, last)
+        states = knot_states(self.engine.tree.nodes, self.tape, last - first)
+        self.first = states[0]
+        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
+            pull_knots(
+                self.stage, states, self.given.target[first:last], self.coordinates[first:last], cotangents,
+                self.bars, self.node_bars, knots.body, np.zeros((self.engine.sizes[1], 6)),
+            )
+        return knots
+
+    def add_state(self, knots: KnotBars, index: int) -> None:
+        self.node_bars["after"] += knots.body[index]
+
+    def pull_stages(self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> float:
+        return pull_steps(
+            self.stage, self.engine.tableau, tape.arrays, tape.count, self.bars, self.node_bars, knots.body, begins, pushes, rows, tensions,
+        )
+
+    # ---- the state's own cotangent
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        return ("after", "older") if self.engine.options.method == "bdf2" else ("after",)
+
+    @property
+    def state_size(self) -> int:
+        return 2 * len(self.places) * len(self._parts)
+
+    def put_state(self, bar: np.ndarray) -> None:
+        nodes, places = np.array(self.places, dtype=int).reshape(-1, 2).T
+        for part, values in zip(self._parts, bar.reshape(len(self._parts), 2, -1)):
+            self.node_bars[part][nodes, places], self.node_bars[part][nodes, 3 + places] = values
+
+    def take_state(self) -> np.ndarray:
+        nodes, places = np.array(self.places, dtype=int).reshape(-1, 2).T
+        return np.concatenate([self.node_bars[part][nodes, at] for part in self._parts for at in (places, 3 + places)])
+
+    # ---- the start
+
+    def start(self) -> StartBars:
+        """Coordinates and rates follow from poses and velocities, joint by joint."""
+        engine, count, bodies = self.engine, len(self.node_bars), self.engine.sizes[0]
+        assert self.first is not None
+        place_knot(engine.model, engine.tree.nodes, engine.own, engine.view(engine._new_state())._replace(nodes=self.first))
+        pose, velocity = np.zeros((bodies, 6)), np.zeros((bodies, 6))
+        pull_start(
+            self.stage, self.bars, self.node_bars, np.zeros((6, 6)), np.zeros((6, 6)), np.zeros(6, np.int64), np.zeros(6), np.zeros((count, 6)),
+            np.zeros((count, 6)), pose, velocity,
+        )
+        return StartBars(pose, velocity)
+
+
+def knot_states(tree: np.ndarray, tape: Tape, count: int) -> np.ndarray:
+    """(knots, nodes) states at the first ``count`` knots that the steps of a tape begin and end at."""
+    entries, kind = tape.arrays.nodes[: tape.count], tape.arrays.kind[: tape.count]
+    begins = np.flatnonzero(kind[:, 0] == 0)
+    at_knot = [entry for entry, step in zip(begins, tape.steps) if step.start == 0.0]
+    states = np.zeros((max(count, len(at_knot)), len(tree)), NODE_STATE)
+    for name in ("q", "v", "turn", "chart"):
+        states[name][: len(at_knot)] = entries[name][at_knot]
+    if count > len(at_knot):
+        end, last = states[-1], entries[-1]
+        end["q"], end["v"], end["turn"], end["chart"] = last["xe"], last["ve"], last["turn"], last["chart"]
+        for i in np.flatnonzero((tree["kind"] == POINT) & (last["chart"] == 0.0)):
+            x = tuple(last["xe"][i])
+            end["turn"][i] = quaternion.normalize(quaternion.multiply(tuple(last["turn"][i]), quaternion.exp(x)))
+            end["q"][i], end["v"][i] = 0.0, np.reshape(so3.right_jacobian(x), (3, 3)) @ last["ve"][i]
+    return states[:count]
