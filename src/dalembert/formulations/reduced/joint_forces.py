@@ -24,6 +24,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
+ZERO3 = (0.0, 0.0, 0.0)
+
 
 @inline
 def direction_force(joint, at, k, coordinate, rate):
@@ -104,14 +106,14 @@ def add_ball_derivatives(stage, node, at, joint):
     E = in_joint(node, rotation(node, chart, at.turn, at.x))
     J, torque = jacobian(node, chart, at.x), ball_torque(stage, node, at)
     for j in range(3):
-        dtau = varied_ball(node, at, joint, E, J, torque, unit3(j), scale3(1.0 / c, unit3(j)))
+        dtau = varied_ball(node, at, joint, E, J, torque, ZERO3, unit3(j), scale3(1.0 / c, unit3(j)))
         for i in range(3):
             at.D[i, j] -= dtau[i]
 
 
 @inline
-def varied_ball(node, at, joint, E, J, torque, dx, dv):
-    """Change of a free rotation's tau = J^T T with its coordinates and rates, T the torque in the node's frame and J their Jacobian.
+def varied_ball(node, at, joint, E, J, torque, turn, dx, dv):
+    """Change of a free rotation's tau = J^T T with a turn in the node's frame, its coordinates and rates; T: the torque there, J: their Jacobian.
 
     In the joint's frame T is E^T p, or -p read backwards, with p = spring(E) + input - damping omega.
     """
@@ -119,7 +121,7 @@ def varied_ball(node, at, joint, E, J, torque, dx, dv):
     frame, rest = load9(node.frame), load9(node.rest)
     v = load3(at.v)
     dJ = jacobian_derivative(node, int(at.chart), at.x, dx)
-    turned = mat_t_vec(frame, mat_vec(J, dx))
+    turned = mat_t_vec(frame, add3(turn, mat_vec(J, dx)))
     w, dw = mat_t_vec(frame, mat_vec(J, v)), mat_t_vec(frame, add3(mat_vec(dJ, v), mat_vec(J, dv)))
     if node.backwards:
         # E^T turns on by ``turned`` in the parent's axes, E by the opposite in its own

@@ -8,6 +8,7 @@ from dalembert.formulations.reduced.pull_tree import add_to6, clear_frames, pull
 from dalembert.formulations.reduced.tie_equations import factor_dense, solve_dense
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import put6
+from dalembert.model.tree import POINT
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_vec
 from dalembert.spatial.twists import dot6, load6, scale6, store6, sub6, to_child, to_parent
 
@@ -67,12 +68,14 @@ def pull_start(stage, bars, nodes, columns, S, order, vector, twists, poses, pos
     pull_least_squares(stage, nodes, 3, columns, S, order, vector, twists)
     clear_frames(bars, nodes)
     for i in range(tree.shape[0]):
-        nodes[i].x[:] = 0.0
+        for j in range(3):
+            nodes[i].x[j] = nodes[i].turn[j] = 0.0
         store6(nodes[i].twist, scale6(-1.0, load6(twists[i])))
     pull_frames(stage, bars, nodes)
     for i in range(tree.shape[0]):
         for j in range(3):
-            nodes[i].after[j] += nodes[i].x[j]
+            centred = tree[i].kind == POINT and own[i].chart == 0.0
+            nodes[i].after[j] += nodes[i].turn[j] if centred else nodes[i].x[j]
     pull_least_squares(stage, nodes, 0, columns, S, order, vector, poses)
     clear_frames(bars, nodes)
     for i in range(tree.shape[0]):

@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
 from dalembert.formulations.maximal.pull_joints import add_to3, pull_ball, pull_servo
 from dalembert.formulations.maximal.pull_knot import add_outer
-from dalembert.formulations.reduced.joint_forces import ball_torque, direction_force, spin_in_parent, varied_ball
+from dalembert.formulations.reduced.joint_forces import ZERO3, ball_torque, direction_force, spin_in_parent, varied_ball
 from dalembert.kernels import inline, kernel
 from dalembert.model.motions import along, along_derivative, along_rate, rate_derivative, unit3
 from dalembert.model.pose import put6
@@ -108,7 +108,7 @@ def pull_bodies(stage, bars, nodes):
         torque, force = load6(at.load)
         store6(bar.virtual, (sub3(add3(mat_vec(J, a), cross3(w, h)), torque), sub3(scale3(m, moved), force)))
         # weights of forces in the world turn with the body
-        store6(bar.pose, (cross3(force, l), (0.0, 0.0, 0.0)))
+        store6(bar.pose, (cross3(force, l), ZERO3))
         body.mass += dot3(l, moved) - dot3(g, load3(body.b))
         add_outer(body.inertia, 1.0, t, a)
         add_outer(body.inertia, 1.0, across, w)
@@ -169,8 +169,11 @@ def pull_ball_laws(stage, node, at, bar, joint, mine):
     J, torque = jacobian(node, chart, at.x), ball_torque(stage, node, at)
     z = load3(bar.z)
     for j in range(3):
-        bar.x[j] -= dot3(z, varied_ball(node, at, joint, E, J, torque, unit3(j), (0.0, 0.0, 0.0)))
-        bar.v[j] -= dot3(z, varied_ball(node, at, joint, E, J, torque, (0.0, 0.0, 0.0), unit3(j)))
+        bar.x[j] -= dot3(z, varied_ball(node, at, joint, E, J, torque, ZERO3, unit3(j), ZERO3))
+        bar.v[j] -= dot3(z, varied_ball(node, at, joint, E, J, torque, ZERO3, ZERO3, unit3(j)))
+        if chart == 0:
+            moved = mat_t_vec(so3.exp_matrix(load3(at.x)), unit3(j))
+            bar.turn[j] -= dot3(z, varied_ball(node, at, joint, E, J, torque, moved, ZERO3, ZERO3))
     local = mat_t_vec(load9(node.frame), neg3(mat_vec(J, z)))
     weight = neg3(local) if node.backwards else mat_vec(E, local)
     spin = spin_in_parent(node, at, E)

@@ -397,5 +397,6 @@ def pull_knots(stage, states, targets, coordinates, cot, bars, nodes, into, rate
         take_bodies(stage, bars, nodes)
         pull_frames(stage, bars, nodes)
         for i in range(tree.shape[0]):
-            add_to3(into[knot, i], 1.0, load3(nodes[i].x))
+            # a knot is where its free rotations are centred
+            add_to3(into[knot, i], 1.0, load3(nodes[i].turn) if is_vector(tree[i], states[knot, i]) else load3(nodes[i].x))
             add_to3(into[knot, i, 3:], 1.0, load3(nodes[i].v))
