@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
-from dalembert.formulations.derivatives import InputBars
+from dalembert.formulations.derivatives import Differentiable, InputBars
 from dalembert.gradients.adjoint import record_of
 from dalembert.gradients.names import Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, with_parameters
-from dalembert.model.compile import compile_model
 from dalembert.simulation.controls import coupling_count
 from dalembert.simulation.trajectory import Trajectory
 
@@ -35,7 +34,7 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     change = {text: _checked(names[text], value) for text, value in tangents.items()}
     inputs = input_tangents(record.mechanism, record.steps, names, change)
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
-    models, step = beside(record.mechanism, model) if model else ([], 1.0)
+    models, step = beside(record.engine, record.mechanism, model) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
     pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
     beginning = Beginning(record)
@@ -63,8 +62,8 @@ def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers
 
 
-def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
-    """Models of a mechanism some steps along a change of its numbers, and the step."""
+def beside(engine: Differentiable, mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
+    """What an engine makes of a mechanism some steps along a change of its numbers, and the step."""
     known = list_parameters(mechanism, shifts=True)
     step = np.inf
     for text, value in change.items():
@@ -91,7 +90,7 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
     models = []
     for offset in OFFSETS:
         values = {text: known[text].value + offset * step * value for text, value in change.items()}
-        models.append(compile_model(with_parameters(mechanism, values, checked=False)))
+        models.append(engine.built(with_parameters(mechanism, values, checked=False)))
     return models, step
 
 

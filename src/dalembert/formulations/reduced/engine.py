@@ -21,7 +21,7 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.compile import new_work
+from dalembert.model.compile import compile_model, new_work
 from dalembert.model.compile_forces import coupling_names
 from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
@@ -107,6 +107,14 @@ class ReducedEngine(TreeEngine):
         each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
         bodies, joints, couplings = self.sizes
         return Tape(partial(new_tape, len(self.tree.nodes), bodies, joints, couplings, len(self.ties.rows)), steps, each)
+
+    def built(self, mechanism: Mechanism) -> Any:
+        """What forward passes take of a mechanism whose numbers are others."""
+        from dalembert.formulations.reduced.sensitivities import Built
+
+        model = compile_model(mechanism)
+        tree = build_tree(mechanism, model)
+        return Built(model._replace(splines=tree.splines), tree)
 
     def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
         """(n, 6) velocities of a state."""
