@@ -22,12 +22,15 @@ from dalembert.formulations.reduced.pull_tree import (
     pull_frames,
     pull_laws,
 )
-from dalembert.formulations.reduced.step import factorise
+from dalembert.formulations.reduced.step import direction, factorise, move
 from dalembert.formulations.reduced.tree_solve import solve_transposed
 from dalembert.kernels import kernel
 
-#: a pass that leaves this part of what the first one met is the last one; most passes
-SMALL, PASSES = 1e-12, 40
+#: a pass that leaves this part of what the first one met is the last one, the same of unknown forces, whose bars are what the compliance
+#: of the rows made of them; most passes
+SMALL, SMALL_FORCE, PASSES = 1e-12, 1e-6, 40
+#: redundant forces are taken away where that changes forces by this part; iterations after that
+LOADED, POLISH = 1e-3, 2
 
 
 @kernel
@@ -37,6 +40,8 @@ def open_stage(stage, bars):
     if not fine:
         return False
     _, regular = factorise(stage, 0.0)
+    if stage.ties.rows.shape[0] > 0 and regular:
+        regular = relax(stage)
     for i in range(stage.model.bodies.shape[0] - 1):
         for c in range(6):
             bars.bodies[i].u[c] = stage.work.velocity[i, c]
@@ -46,15 +51,37 @@ def open_stage(stage, bars):
 
 
 @kernel
+def relax(stage):
+    """Take away what Newton left in redundant forces, which moves nothing and can be large: the matrix leaves out how rows turn with them.
+
+    Needs the factored matrix, and leaves it factored. Returns False when it is singular.
+    """
+    rows, regular = stage.ties.rows, True
+    for attempt in range(2 + POLISH):
+        direction(stage, attempt < 2)
+        forces, change = 0.0, 0.0
+        for i in range(rows.shape[0]):
+            forces, change = max(forces, abs(rows[i].mu)), max(change, abs(rows[i].dmu))
+        if attempt == 0 and not change > LOADED * forces:
+            return True
+        move(stage, 1.0)
+        fine = residual(stage)[1]
+        regular = fine and factorise(stage, 0.0)[1]
+        if not regular:
+            return False
+    return True
+
+
+@kernel
 def load_unknowns(stage, bars, nodes):
-    """Bars of the unknowns, those of rates as those of displacements, into ``g`` and the ties' vector. Returns the largest."""
+    """Bars of the unknowns, those of rates as those of displacements, into ``g`` and the ties' vector. Returns the largest of each."""
     c, size = stage.c, 0.0
     for i in range(stage.tree.shape[0]):
         node, bar, g = stage.tree[i], nodes[i], stage.own.nodes[i].g
         for j in range(node.count):
             g[j] = 0.0 if node.driven else bar.x[j] + bar.v[j] / c + bar.a[j] / (c * c)
             size = max(size, abs(g[j]))
-    return max(size, load_forces(stage, bars)) if stage.ties.rows.shape[0] > 0 else size
+    return size, load_forces(stage, bars)
 
 
 @kernel
@@ -91,18 +118,18 @@ def pull_stage(stage, bars, nodes):
 
     Needs ``open_stage`` before. Returns what is left of the unknowns' bars, relative.
     """
-    first = load_unknowns(stage, bars, nodes)
-    size = first
+    moved, forced = load_unknowns(stage, bars, nodes)
+    first, first_force = moved, forced
     for attempt in range(PASSES):
-        if not size > SMALL * first:
+        if not (moved > SMALL * first or forced > SMALL_FORCE * first_force):
             break
-        before = size
+        before, before_force = moved, forced
         clear_frames(bars, nodes)
         solve_weights(stage, bars, nodes)
         pull_equations(stage, bars, nodes)
-        size = load_unknowns(stage, bars, nodes)
-        if attempt == 0:  # bars of forces have another unit than those that the first pass met
-            first = max(first, size)
-        elif not size < 0.5 * before:
+        moved, forced = load_unknowns(stage, bars, nodes)
+        if attempt == 0:
+            first_force = max(first_force, forced)
+        elif not (moved < 0.5 * before or forced < 0.5 * before_force):
             break
-    return size / first if first > 0.0 else 0.0
+    return moved / first if first > 0.0 else 0.0

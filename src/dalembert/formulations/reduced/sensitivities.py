@@ -191,6 +191,14 @@ class ReducedForward(VelocityForward):
         found = self.along(lambda step, _: self.flat(made(step), reference), size)
         self.older, self.state, self.values = self.state, Tangent(*found), reference
 
+    def _open(self, arrays: Any, entry: int, knot: int, c: float) -> Stage:
+        """A taped stage with its factored matrix."""
+        stage = self.stage(self.base, c)
+        recall_stage(stage, arrays, entry)
+        if not open_stage(stage, self.bars):
+            raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
+        return stage
+
     def _stage(self, arrays: Any, entry: int, knot: int, share: float, c: float, before: np.ndarray) -> np.ndarray:
         """Tangents (3, nodes, 3) of coordinates, rates and accelerations at the end of a stage, from those (2, nodes, 3) of its aggregates."""
         engine, work, own, rows = self.engine, self.engine.work, self.engine.own.nodes, self.engine.ties.rows
@@ -198,6 +206,8 @@ class ReducedForward(VelocityForward):
         push, given, target, tension = self.inputs_of(knot, share)
         count, tied = len(own), len(rows)
         dv, dmu = np.zeros((count, 3)), np.zeros(tied)
+        self._open(arrays, entry, knot, c)
+        rates, forces = own["v"].copy(), rows["mu"].copy()
         driven = engine.tree.nodes["driven"] == TARGET
 
         def evaluate(step: float, built: Any) -> np.ndarray:
@@ -207,14 +217,14 @@ class ReducedForward(VelocityForward):
             frames = self.frames(here)
             back = np.swapaxes(frames, 1, 2)
             own["turn"] = self.moved(self.values, step, here)["turn"]
-            for name, value, tangent in (("aq", nodes["aq"], before[0]), ("av", nodes["av"], before[1]), ("v", nodes["vs"], dv)):
+            for name, value, tangent in (("aq", nodes["aq"], before[0]), ("av", nodes["av"], before[1]), ("v", rates, dv)):
                 moved = value + step * tangent
                 moved[self.vectors] = np.einsum("nij,nj->ni", back, moved[self.vectors])
                 own[name] = moved
             work.bodies["push"][:-1] = arrays.bodies[entry]["push"] + step * push
             work.joints["input"] = joints["input"] + step * given
             work.couplings["input"] = arrays.couplings[entry]["input"] + step * tension
-            rows["mu"] = arrays.rows[entry]["mu"] + step * dmu
+            rows["mu"] = forces + step * dmu
             follow_targets(stage, joints["target"] + step * target)
             if not residual(stage)[1]:
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
@@ -229,17 +239,14 @@ class ReducedForward(VelocityForward):
         size = max(size, *(1e-3 * np.abs(part).max(initial=0.0) for part in (push, given, tension)))
         for _ in range(PASSES):
             left, right = split(self.difference(evaluate, size) * np.ones(12 * count + tied))
-            stage = self.stage(self.base, c)
-            recall_stage(stage, arrays, entry)
-            if not open_stage(stage, self.bars):
-                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
+            stage = self._open(arrays, entry, knot, c)
             scale = max(np.abs(dv).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
             own["g"], rows["r"] = left[0], right
             direction(stage, False)
-            change, forces = np.where(driven[:, None], 0.0, own["dq"] / c), rows["dmu"].copy()
-            dv, dmu = dv - change, dmu - forces
+            change, pushed = np.where(driven[:, None], 0.0, own["dq"] / c), rows["dmu"].copy()
+            dv, dmu = dv - change, dmu - pushed
             size = max(size, 0.1 * np.abs(dv).max(initial=0.0))
-            if max(np.abs(change).max(initial=0.0), np.abs(forces).max(initial=0.0)) < 1e-11 * scale:
+            if max(np.abs(change).max(initial=0.0), np.abs(pushed).max(initial=0.0)) < 1e-11 * scale:
                 break
         return check_finite(split(self.difference(evaluate, size) * np.ones(12 * count + tied))[0][1:], self.mechanism.name)
 

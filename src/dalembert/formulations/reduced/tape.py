@@ -182,9 +182,9 @@ def recall_stage(stage, tape, entry):
 
 
 @inline
-def is_vector(node, kept):
+def is_vector(node, chart):
     """True for a free rotation by a vector from the last knot."""
-    return node.kind == POINT and kept.chart == 0.0
+    return node.kind == POINT and chart == 0.0
 
 
 @inline
@@ -220,7 +220,7 @@ def pull_accept(tree, tape, entry, nodes):
     for i in range(tree.shape[0]):
         bar, kept = nodes[i], tape.nodes[entry, i]
         q, v = load3(bar.after), load3(bar.after[3:])
-        if is_vector(tree[i], kept):
+        if is_vector(tree[i], kept.chart):
             # turn' = turn exp(x), v' = J_r(x) v
             x = load3(kept.xe)
             add_to3(bar.turn, 1.0, mat_vec(so3.exp_matrix(x), q))
@@ -237,7 +237,7 @@ def pull_combined(tree, tape, entry, nodes, b, dt, stages):
     pull_accept(tree, tape, entry, nodes)
     for i in range(tree.shape[0]):
         bar, kept = nodes[i], tape.nodes[entry, i]
-        if not is_vector(tree[i], kept):
+        if not is_vector(tree[i], kept.chart):
             add_to3(bar.total, 1.0, load3(bar.x))
         add_to3(bar.total, 1.0, load3(bar.turn))
         add_to3(bar.total[3:], 1.0, load3(bar.v))
@@ -267,7 +267,7 @@ def pull_aggregates(stage, tape, entry, bars, nodes, a, number, dt, order):
             for j in range(3):
                 bar.k[k, j] += dt * a[number, k] * bar.aq[j]
                 bar.k[k, 3 + j] += dt * a[number, k] * bar.av[j]
-        if not is_vector(node, kept):
+        if not is_vector(node, kept.chart):
             add_to3(bar.total, first, load3(bar.aq))
             add_to3(bar.older, second, load3(bar.aq))
             add_to3(bar.older[3:], second, load3(bar.av))
@@ -398,5 +398,5 @@ def pull_knots(stage, states, targets, coordinates, cot, bars, nodes, into, rate
         pull_frames(stage, bars, nodes)
         for i in range(tree.shape[0]):
             # a knot is where its free rotations are centred
-            add_to3(into[knot, i], 1.0, load3(nodes[i].turn) if is_vector(tree[i], states[knot, i]) else load3(nodes[i].x))
+            add_to3(into[knot, i], 1.0, load3(nodes[i].turn) if is_vector(tree[i], states[knot, i].chart) else load3(nodes[i].x))
             add_to3(into[knot, i, 3:], 1.0, load3(nodes[i].v))
