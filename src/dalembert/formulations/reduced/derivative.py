@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
 from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.stage_adjoint import StageAdjoint
 from dalembert.formulations.maximal.tape import Tape
@@ -37,14 +37,20 @@ class ReducedAdjoint(StageAdjoint):
         return super().new_knots(count)._replace(body=np.zeros((count, len(self.node_bars), 6)))
 
     def read(self, first: int, last: int) -> KnotBars:
+        """Knots at which nothing is weighed are left out."""
         knots, cotangents = self.new_knots(last - first), self.part(first, last)
-        states = knot_states(self.engine.tree.nodes, self.tape, last - first)
-        self.first = states[0]
-        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
+        weighed = np.zeros(last - first, dtype=bool)
+        for array in cotangents:
+            weighed |= np.any(array.reshape(len(weighed), -1) != 0.0, axis=1)
+        at = np.flatnonzero(weighed)
+        self.first = knot_states(self.engine.tree.nodes, self.tape, np.zeros(1, dtype=int))[0]
+        if len(at):
+            found = np.zeros((len(at), len(self.node_bars), 6))
             pull_knots(
-                self.stage, states, self.given.target[first:last], self.coordinates[first:last], cotangents,
-                self.bars, self.node_bars, knots.body, np.zeros((self.engine.sizes[1], 6)),
+                self.stage, knot_states(self.engine.tree.nodes, self.tape, at), self.given.target[first:last][at], self.coordinates[first:last][at],
+                Cotangents(*(array[at] for array in cotangents)), self.bars, self.node_bars, found, np.zeros((self.engine.sizes[1], 6)),
             )
+            knots.body[at] = found
         return knots
 
     def add_state(self, knots: KnotBars, index: int) -> None:
@@ -89,19 +95,20 @@ class ReducedAdjoint(StageAdjoint):
         return StartBars(pose, velocity)
 
 
-def knot_states(tree: np.ndarray, tape: Tape, count: int) -> np.ndarray:
-    """(knots, nodes) states at the first ``count`` knots that the steps of a tape begin and end at."""
+def knot_states(tree: np.ndarray, tape: Tape, knots: np.ndarray) -> np.ndarray:
+    """(knots, nodes) states at some of the knots that the steps of a tape begin and end at."""
     entries, kind = tape.arrays.nodes[: tape.count], tape.arrays.kind[: tape.count]
-    begins = np.flatnonzero(kind[:, 0] == 0)
-    at_knot = [entry for entry, step in zip(begins, tape.steps) if step.start == 0.0]
-    states = np.zeros((max(count, len(at_knot)), len(tree)), NODE_STATE)
+    starts = np.array([step.start for step in tape.steps])
+    at_knot = np.flatnonzero(kind[:, 0] == 0)[starts == 0.0]
+    inner = knots < len(at_knot)
+    states = np.zeros((len(knots), len(tree)), NODE_STATE)
     for name in ("q", "v", "turn", "chart"):
-        states[name][: len(at_knot)] = entries[name][at_knot]
-    if count > len(at_knot):
-        end, last = states[-1], entries[-1]
+        states[name][inner] = entries[name][at_knot[knots[inner]]]
+    for index in np.flatnonzero(~inner):
+        end, last = states[index], entries[-1]
         end["q"], end["v"], end["turn"], end["chart"] = last["xe"], last["ve"], last["turn"], last["chart"]
         for i in np.flatnonzero((tree["kind"] == POINT) & (last["chart"] == 0.0)):
             x = tuple(last["xe"][i])
             end["turn"][i] = quaternion.normalize(quaternion.multiply(tuple(last["turn"][i]), quaternion.exp(x)))
             end["q"][i], end["v"][i] = 0.0, np.reshape(so3.right_jacobian(x), (3, 3)) @ last["ve"][i]
-    return states[:count]
+    return states
