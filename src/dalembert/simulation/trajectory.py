@@ -17,6 +17,7 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.gradients.step import StepJacobians
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,12 @@ class Trajectory:
         """(N,) what a gear exerts along the first joint's coordinate, or a row of a constraint along its number, in N or N m."""
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
+
+    def step_jacobians(self) -> StepJacobians:
+        """Derivatives of all steps of a run in joint coordinates that was made with ``tape=True``: trees of slides and turns."""
+        from dalembert.gradients.step import step_jacobians
+
+        return step_jacobians(self)
 
     def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
         """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).

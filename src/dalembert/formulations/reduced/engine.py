@@ -136,6 +136,18 @@ class ReducedEngine(TreeEngine):
 
         return ReducedForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates of its states: joints, or bodies without one, with a number where they have several."""
+        owners = [node_name(self.mechanism, self.tree, i) for i, node in enumerate(self.tree.nodes) for _ in range(node["count"])]
+        places = [owners[:k].count(name) for k, name in enumerate(owners)]
+        return tuple(f"{name}[{place}]" if owners.count(name) > 1 else name for name, place in zip(owners, places))
+
+    def step_matrices(self, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
+        """(N, s, s) and (N, s, n): states after each substep by those before it, and by forces along the coordinates held over it."""
+        from dalembert.formulations.reduced.step_matrices import step_matrices
+
+        return step_matrices(self, tape)
+
     # ---- failures
 
     def note_trouble(self) -> None:
