@@ -56,7 +56,17 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("formulation", [BDF2, da.Reduced(dt=0.01, method="pareschi_russo", tolerance=1e-13, rotations={"ball": "zyx", "rope": "xyz"})], ids=["bdf2", "charts"])
+#: those that the quick test takes
+FEW = ["gravity", "load.inertia", "ball.rest", "ball.turn_child", "rope.turn_parent", "screw.pitch", "cross.point_child", "wrist.turn_child", "base.start_angular_velocity", "rope.start_rate"]
+CHARTS = da.Reduced(dt=0.01, method="pareschi_russo", tolerance=1e-13, rotations={"ball": "zyx", "rope": "xyz"})
+
+
+def test_a_tree_with_much_that_trees_have():
+    assert_right(da.validate_gradients(crane(), BDF2, FEW, steps=2, setup=moving))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("formulation", [BDF2, CHARTS, da.Reduced(dt=0.01, method="bdf1", tolerance=1e-13)], ids=["bdf2", "charts", "bdf1"])
 def test_a_tree_with_all_that_trees_have(formulation):
     assert_right(da.validate_gradients(crane(), formulation, NAMES, steps=3, setup=moving))
 
@@ -93,6 +103,43 @@ def test_the_jacobian_of_a_step_is_that_of_the_step():
     columns = [(8.0 * (after(here + step * e) - after(here - step * e)) - (after(here + 2 * step * e) - after(here - 2 * step * e))) / (12.0 * step) for e in np.eye(6)]
     np.testing.assert_allclose(found.state, np.array(columns).T, atol=1e-9)
     assert found.parameters["link 2.mass"].shape == (6,)
+
+
+def branched() -> da.Mechanism:
+    """A tree of slides and turns with laws, one joint read from child to parent."""
+    mechanism = da.Mechanism("branched")
+    a, b, c, d = (
+        mechanism.body(name, mass=1.0 + k, inertia=np.diag([0.1, 0.2, 0.25]) * (1 + k), position=(0.3 * k, 0.1 * k, -0.5)) for k, name in enumerate("abcd")
+    )
+    mechanism.joint("cross", da.Universal(damping=0.3, stiffness=1.0), "world", a, at=(0, 0, 0))
+    mechanism.joint("sleeve", da.Cylindrical(axis=(1, 1, 0), damping=0.1, armature=0.2), b, a, at=(0.2, 0.1, -0.2))
+    mechanism.joint("screw", da.Helical(axis="x", pitch=0.3), a, c, at=(0.1, 0.3, -0.2))
+    mechanism.joint("hinge", da.Revolute(axis="z", stiffness=2.0, drive="force"), c, d, at=(0.4, 0.3, -0.2))
+    mechanism.drag("drag", b, linear=0.3, angular=0.2)
+    return mechanism
+
+
+@pytest.mark.parametrize("method", ["bdf1", "bdf2", "sdirk2", "pareschi_russo"])
+def test_all_steps_of_a_run_at_once(method):
+    """Against the adjoint of the same steps one by one: no formula is shared but those of the equations."""
+    sim = da.Simulation(branched(), da.Reduced(dt=0.01, method=method, tolerance=1e-13), energy_bound=None)
+    for name, rate in (("cross", (1.0, -0.5)), ("sleeve", (0.3, 0.8)), ("screw", 2.0), ("hinge", -1.0)):
+        sim.set_joint(name, rate=rate)
+    start = sim.state
+    found = sim.run(0.03, tape=True).step_jacobians()
+    assert found.coordinates == ("cross[0]", "cross[1]", "sleeve[0]", "sleeve[1]", "screw", "hinge")
+    sim.restore(start)
+    for A, B in zip(found.state, found.force):
+        single = sim.step_jacobian(["hinge.input"])
+        np.testing.assert_allclose(A, single.state, atol=1e-10)
+        np.testing.assert_allclose(B[:, -1], single.parameters["hinge.input"][:, 0], atol=1e-10)
+        sim.step()
+
+
+def test_steps_of_loops_are_not_differentiated_at_once():
+    run = da.Simulation(da.zoo.four_bar_chain(1), BDF2).run(0.02, tape=True)
+    with pytest.raises(da.GradientError, match="step_jacobian"):
+        run.step_jacobians()
 
 
 def test_checkpoints_change_nothing_in_a_tree(monkeypatch):

@@ -16,6 +16,7 @@ from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_knot import pull_row_values
 from dalembert.gradients.names import PLACING, WEIGHING, Name
+from dalembert.mechanism.mechanism import JointElement
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
 from dalembert.model.assembly import pose_saddle, row_values, velocity_saddle
 from dalembert.model.pose import joint_rates
@@ -52,8 +53,9 @@ class Beginning:
         self.position, self.orientation = work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy()
         self.matrices = Rotation.from_quat(self.orientation, scalar_first=True).as_matrix()
         self.coordinate, self.target = work.joints["coordinate"].copy(), work.joints["target"].copy()
+        self._twists: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    @property
+    @cached_property
     def at_rest(self) -> bool:
         return not np.any(self.velocity)
 
@@ -329,14 +331,25 @@ class Beginning:
                     moment[here] += moment[there]
             setattr(self, f"_wrench_{key}", (force, moment))
             self._rest()
-        force, moment = getattr(self, f"_wrench_{key}")
         element = self.mechanism[name.owner]
         there = self._below[element.index]
+        force, moment = (wrench[there] for wrench in getattr(self, f"_wrench_{key}"))
         sign = 1.0 if there == element.child.index else -1.0
-        setup, free = self.setup, element.type.freedom
-        values = np.zeros(free)
-        for i, unit in enumerate(np.eye(free)):
-            setup.rates = {element.name: self._as_rate(element.name, unit) if key == "start" else unit}
-            line, turn, point = setup._twist(element)
-            values[i] = sign * (line @ force[there] + turn @ (moment[there] - np.cross(point, force[there])))
+        lines, turns, (x, y, z) = self._unit_twists(element)
+        lever = moment - (y * force[2] - z * force[1], z * force[0] - x * force[2], x * force[1] - y * force[0])
+        values = sign * (lines @ force + turns @ lever)
+        if key == "start" and any(kind == "ball" for kind, _ in element.type.directions):
+            values = np.array([self._as_rate(element.name, unit) @ values for unit in np.eye(len(values))])
         return values.reshape(name.shape)
+
+    def _unit_twists(self, element: JointElement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rates (freedom, 3) of a joint's child for unit rates at the start, and the joint's point."""
+        if element.index not in self._twists:
+            setup, found = self.setup, []
+            if not self._twists:
+                setup.placement.evaluate()
+            for unit in np.eye(element.type.freedom):
+                setup.rates = {element.name: unit}
+                found.append(setup._twist(element, placed=True))
+            self._twists[element.index] = np.array([f[0] for f in found]), np.array([f[1] for f in found]), found[0][2]
+        return self._twists[element.index]

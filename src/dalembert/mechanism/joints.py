@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -201,7 +202,7 @@ class Joint:
             raise ModelError(f"{type(self).__name__}: {name} needs one number or {count}, one per free direction, got {values.shape}")
         return tuple(float(v) for v in values)
 
-    @property
+    @cached_property
     def directions(self) -> tuple[tuple[str, int], ...]:
         """The free directions that are coordinates: a kind and a canonical axis each.
 

@@ -40,7 +40,10 @@ class StageAdjoint(MaximalAdjoint):
         # targets: of a BDF step at its end, of a DIRK step at its stages
         self.nodes = (1.0, *tableau.c)
         targets = np.zeros((len(starts), len(self.nodes), joints, 6))
-        step_of = np.cumsum(numbers == 0) - 1
-        whole = tape.arrays.kind[:count, 2] > 0
-        targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
+        if np.any(rows[:, 1]):
+            step_of = np.cumsum(numbers == 0) - 1
+            whole = tape.arrays.kind[:count, 2] > 0
+            targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
+        if len(starts) == count:
+            return pushes, rows[:, 0], targets, tensions
         return np.add.reduceat(pushes, starts), np.add.reduceat(rows[:, 0], starts), targets, np.add.reduceat(tensions, starts)

@@ -33,25 +33,28 @@ class ReducedAdjoint(StageAdjoint):
         self.first: np.ndarray | None = None
         engine.ties.compliance[0] = engine.step_options.compliance
 
-    def new_knots(self, count: int) -> KnotBars:
-        return super().new_knots(count)._replace(body=np.zeros((count, len(self.node_bars), 6)))
-
     def read(self, first: int, last: int) -> KnotBars:
-        """Knots at which nothing is weighed are left out."""
-        knots, cotangents = self.new_knots(last - first), self.part(first, last)
-        weighed = np.zeros(last - first, dtype=bool)
-        for array in cotangents:
-            weighed |= np.any(array.reshape(len(weighed), -1) != 0.0, axis=1)
+        """Knots at which nothing is weighed are left out; no inputs are read."""
+        count, nothing = last - first, np.zeros((0, 0, 0))
+        knots = KnotBars(np.zeros((count, len(self.node_bars), 6)), *[nothing] * 6)
+        weighed = np.zeros(count, dtype=bool)
+        for array in self.cotangents:
+            if any(array.strides):  # not zeros that take no room
+                weighed |= np.any(array[first:last].reshape(count, -1) != 0.0, axis=1)
         at = np.flatnonzero(weighed)
-        self.first = knot_states(self.engine.tree.nodes, self.tape, np.zeros(1, dtype=int))[0]
+        tree, stiff = self.engine.tree.nodes, self.engine.tableau.stiffly_accurate
+        self.first = knot_states(tree, self.tape, np.zeros(1, dtype=int), stiff)[0]
         if len(at):
             found = np.zeros((len(at), len(self.node_bars), 6))
             pull_knots(
-                self.stage, knot_states(self.engine.tree.nodes, self.tape, at), self.given.target[first:last][at], self.coordinates[first:last][at],
-                Cotangents(*(array[at] for array in cotangents)), self.bars, self.node_bars, found, np.zeros((self.engine.sizes[1], 6)),
+                self.stage, knot_states(tree, self.tape, at, stiff), self.given.target[first + at], self.coordinates[first + at],
+                Cotangents(*(array[first + at] for array in self.cotangents)), self.bars, self.node_bars, found, np.zeros((self.engine.sizes[1], 6)),
             )
             knots.body[at] = found
         return knots
+
+    def _take_knots(self, knots: KnotBars, first: int, count: int) -> None:
+        pass
 
     def add_state(self, knots: KnotBars, index: int) -> None:
         self.node_bars["after"] += knots.body[index]
@@ -95,8 +98,13 @@ class ReducedAdjoint(StageAdjoint):
         return StartBars(pose, velocity)
 
 
-def knot_states(tree: np.ndarray, tape: Tape, knots: np.ndarray) -> np.ndarray:
-    """(knots, nodes) states at some of the knots that the steps of a tape begin and end at."""
+def end_of_step(kept: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and rates (nodes, 3) at the end of a step, in its own coordinates, from the tape of its last stage; ``last``: that is its end."""
+    return (kept["xs"], kept["vs"]) if last else (kept["q1"], kept["v1"])
+
+
+def knot_states(tree: np.ndarray, tape: Tape, knots: np.ndarray, stiff: bool) -> np.ndarray:
+    """(knots, nodes) states at some of the knots that the steps of a tape begin and end at; ``stiff``: steps end with a stage."""
     entries, kind = tape.arrays.nodes[: tape.count], tape.arrays.kind[: tape.count]
     starts = np.array([step.start for step in tape.steps])
     at_knot = np.flatnonzero(kind[:, 0] == 0)[starts == 0.0]
@@ -106,9 +114,10 @@ def knot_states(tree: np.ndarray, tape: Tape, knots: np.ndarray) -> np.ndarray:
         states[name][inner] = entries[name][at_knot[knots[inner]]]
     for index in np.flatnonzero(~inner):
         end, last = states[index], entries[-1]
-        end["q"], end["v"], end["turn"], end["chart"] = last["xe"], last["ve"], last["turn"], last["chart"]
+        q, v = end_of_step(last, stiff or kind[-1, 2] > 0)
+        end["q"], end["v"], end["turn"], end["chart"] = q, v, last["turn"], last["chart"]
         for i in np.flatnonzero((tree["kind"] == POINT) & (last["chart"] == 0.0)):
-            x = tuple(last["xe"][i])
+            x = tuple(q[i])
             end["turn"][i] = quaternion.normalize(quaternion.multiply(tuple(last["turn"][i]), quaternion.exp(x)))
-            end["q"][i], end["v"][i] = 0.0, np.reshape(so3.right_jacobian(x), (3, 3)) @ last["ve"][i]
+            end["q"][i], end["v"][i] = 0.0, np.reshape(so3.right_jacobian(x), (3, 3)) @ v[i]
     return states

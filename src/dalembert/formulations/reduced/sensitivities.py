@@ -11,6 +11,7 @@ from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.bars import new_bars
 from dalembert.formulations.maximal.forward import PASSES, VelocityForward, check_finite, turn_between, turned
 from dalembert.formulations.reduced.adjoint import open_stage
+from dalembert.formulations.reduced.derivative import end_of_step
 from dalembert.formulations.reduced.equations import Stage, residual
 from dalembert.formulations.reduced.start import Starter
 from dalembert.formulations.reduced.state import NODE_STATE
@@ -160,7 +161,7 @@ class ReducedForward(VelocityForward):
         end = found[:2]
         if not order and not tableau.stiffly_accurate:
             end = begun + dt * sum((b * k for b, k in zip(tableau.b, slopes)), np.zeros_like(begun))
-        self._accept(arrays.nodes[self.entry + count - 1], end)
+        self._accept(*end_of_step(arrays.nodes[self.entry + count - 1], bool(order) or tableau.stiffly_accurate), end)
         self.entry += count
 
     def _aggregates(self, order: int) -> np.ndarray:
@@ -176,13 +177,13 @@ class ReducedForward(VelocityForward):
     def _size(self) -> float:
         return max(*(np.abs(part.q).max(initial=0.0) + 0.1 * np.abs(part.v).max(initial=0.0) for part in (self.state, self.older)), 1e-300)
 
-    def _accept(self, kept: np.ndarray, end: np.ndarray) -> None:
+    def _accept(self, q: np.ndarray, v: np.ndarray, end: np.ndarray) -> None:
         """The tangent of the state after a step, from those of coordinates and rates at its end."""
         stage, own = self.stage(self.base, self.dt), self.engine.own.nodes
 
         def made(step: float) -> np.ndarray:
             before, after = self.state_of(self.moved(self.values, step, self.base)), self.state_of(self.values.copy())
-            own["x"], own["v"] = kept["xe"] + step * end[0], kept["ve"] + step * end[1]
+            own["x"], own["v"] = q + step * end[0], v + step * end[1]
             accept(stage, before, after)
             return after.nodes
 

@@ -48,6 +48,8 @@ def step_matrices(engine: Any, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
 def _steps(tableau: Any, order: int, first: np.ndarray, kind: np.ndarray, clock: np.ndarray, H: np.ndarray, D: np.ndarray, M: np.ndarray, size: int) -> np.ndarray:
     """(steps, 2 n, s + n) coordinates and rates after steps of one kind whose stages begin at entries ``first``."""
     n = H.shape[1]
+    if order > 0:
+        return _multistep(order, clock[first, 0][:, None, None], _solved(H[first], D[first], M[first], clock[first, 0]), size)
     begun = np.eye(size + n)
     q, v = begun[:n], begun[n : 2 * n]
     slopes: list[tuple[np.ndarray, np.ndarray]] = []
@@ -55,17 +57,39 @@ def _steps(tableau: Any, order: int, first: np.ndarray, kind: np.ndarray, clock:
     dt = clock[first, 1][:, None, None]
     for number in range(int(kind[first[0], 1])):
         at = first + number
-        c = clock[at, 0][:, None, None]
-        aq, av = q[None], v[None]
-        if order == 2:
-            aq, av = (4.0 * q - begun[2 * n : 3 * n])[None] / 3.0, (4.0 * v - begun[3 * n : 4 * n])[None] / 3.0
-        for a, (dq, dv) in zip(tableau.a[number] if order == 0 else (), slopes):
+        c, aq, av = clock[at, 0][:, None, None], q[None], v[None]
+        for a, (dq, dv) in zip(tableau.a[number], slopes):
             aq, av = aq + dt * a * dq, av + dt * a * dv
-        right = (D[at] / c + M[at] / c**2) @ aq + (M[at] / c) @ av
-        right[:, :, size:] += np.eye(n)
-        x = np.linalg.solve(H[at], right)
+        by = _solved(H[at], D[at], M[at], clock[at, 0])
+        x = by[:, :, :n] @ aq + by[:, :, n : 2 * n] @ av
+        x[:, :, size:] += by[:, :, 2 * n :]
         rate = (x - aq) / c
         slopes.append((rate, (rate - av) / c))
-    if order == 0 and not tableau.stiffly_accurate:
+    if not tableau.stiffly_accurate:
         x, rate = q + dt * sum(b * k[0] for b, k in zip(tableau.b, slopes)), v + dt * sum(b * k[1] for b, k in zip(tableau.b, slopes))
     return np.concatenate([x, rate], axis=1)
+
+
+def _solved(H: np.ndarray, D: np.ndarray, M: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(stages, n, 3 n) coordinates at the ends of stages by both aggregates and by forces."""
+    n, c = H.shape[1], c[:, None, None]
+    right = np.empty((len(H), n, 3 * n))
+    right[:, :, n : 2 * n] = M / c
+    right[:, :, :n] = (D + right[:, :, n : 2 * n]) / c
+    right[:, :, 2 * n :] = np.eye(n)
+    return np.linalg.solve(H, right)
+
+
+def _multistep(order: int, c: np.ndarray, by: np.ndarray, size: int) -> np.ndarray:
+    """The same of steps of a BDF formula."""
+    n = by.shape[1]
+    found = np.zeros((len(by), 2 * n, size + n))
+    parts = ((1.0, 0),) if order == 1 else ((4.0 / 3.0, 0), (-1.0 / 3.0, 2 * n))
+    for weight, column in parts:
+        found[:, :n, column : column + 2 * n] = weight * by[:, :, : 2 * n]
+    found[:, :n, size:] = by[:, :, 2 * n :]
+    np.divide(found[:, :n], c, out=found[:, n:])
+    diagonal = np.arange(n)
+    for weight, column in parts:
+        found[:, n + diagonal, column + diagonal] -= weight / c[:, :, 0]
+    return found

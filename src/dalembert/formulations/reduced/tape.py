@@ -31,24 +31,39 @@ from dalembert.model.rotations import in_joint, jacobian, rotation
 from dalembert.model.tree import POINT, TARGET
 from dalembert.solvers.outcomes import BEYOND, SOLVED
 from dalembert.spatial import quaternion, so3
-from dalembert.spatial.tuples import dot3, inverse9, load3, load4, load9, mat_t_vec, mat_vec, neg3, scale3, store3, store4
+from dalembert.spatial.tuples import (
+    dot3,
+    inverse9,
+    load3,
+    load4,
+    load9,
+    mat_t_vec,
+    mat_vec,
+    neg3,
+    scale3,
+    store3,
+    store4,
+)
 
-#: the state before the step (as in ``state.NODE_STATE``), the aggregates of the stage, its solution; coordinates and rates at the end of the step, in
-#: its own coordinates, with its last stage
-NODE_TAPE = np.dtype(fields(F, q=3, v=3, turn=4, q1=3, v1=3, turn1=4, chart=0, aq=3, av=3, xs=3, vs=3, xe=3, ve=3))
-#: what the step's inputs add to the forces; coordinates before the step, to unwrap against, inputs, targets; inputs of paths; forces of ties
+#: the state before the step (as in ``state.NODE_STATE``), the aggregates of the stage, its solution. Where the end of a step is none of its
+#: stages, ``q1`` and ``v1`` are coordinates and rates there, in the step's own coordinates: such a method looks at one knot alone
+NODE_TAPE = np.dtype(fields(F, q=3, v=3, turn=4, q1=3, v1=3, turn1=4, chart=0, aq=3, av=3, xs=3, vs=3))
+#: what the step's inputs add to the forces; inputs and targets; where there are ties, coordinates before the step, to unwrap against; inputs of
+#: paths; forces of ties
 BODY_TAPE = np.dtype(fields(F, push=6))
-JOINT_TAPE = np.dtype(fields(F, coordinate=6, input=6, target=6))
+JOINT_TAPE = np.dtype(fields(F, input=6, target=6))
+UNWRAP_TAPE = np.dtype(fields(F, coordinate=6))
 COUPLING_TAPE = np.dtype(fields(F, input=0))
 ROW_TAPE = np.dtype(fields(F, mu=0))
 
 
 class ReducedTape(NamedTuple):
-    """Per stage (first axis): nodes, bodies, joints, couplings, ties; clock and kind as in ``ImplicitTape``."""
+    """Per stage (first axis): nodes, bodies, joints (twice), couplings, ties; clock and kind as in ``ImplicitTape``."""
 
     nodes: np.ndarray
     bodies: np.ndarray
     joints: np.ndarray
+    unwrap: np.ndarray
     couplings: np.ndarray
     rows: np.ndarray
     clock: np.ndarray
@@ -59,7 +74,7 @@ def new_tape(nodes: int, bodies: int, joints: int, couplings: int, rows: int, ro
     """Room for some stages."""
     return ReducedTape(
         np.zeros((room, nodes), NODE_TAPE), np.zeros((room, bodies), BODY_TAPE), np.zeros((room, joints), JOINT_TAPE),
-        np.zeros((room, couplings), COUPLING_TAPE), np.zeros((room, rows), ROW_TAPE), np.zeros((room, 2)), np.zeros((room, 3), np.int64),
+        np.zeros((room, joints if rows else 0), UNWRAP_TAPE), np.zeros((room, couplings), COUPLING_TAPE), np.zeros((room, rows), ROW_TAPE), np.zeros((room, 2)), np.zeros((room, 3), np.int64),
     )
 
 
@@ -83,8 +98,10 @@ def keep_solved(stage, state, tape, entry, dt, number, count, order):
     for i in range(model.joints.shape[0]):
         at, kept = work.joints[i], tape.joints[entry, i]
         for k in range(6):
-            kept.coordinate[k] = state.joints[i].coordinate[k]
             kept.input[k], kept.target[k] = at.input[k], at.target[k]
+    for i in range(tape.unwrap.shape[1]):
+        for k in range(6):
+            tape.unwrap[entry, i].coordinate[k] = state.joints[i].coordinate[k]
     for i in range(model.couplings.shape[0]):
         tape.couplings[entry, i].input = work.couplings[i].input
     for i in range(stage.ties.rows.shape[0]):
@@ -93,11 +110,11 @@ def keep_solved(stage, state, tape, entry, dt, number, count, order):
 
 @inline
 def keep_end(stage, tape, entry):
-    """Write the end of a step beside its last stage."""
+    """Write the end of a step that is none of its stages beside the last of them."""
     for i in range(stage.tree.shape[0]):
         at, kept = stage.own.nodes[i], tape.nodes[entry, i]
-        store3(kept.xe, load3(at.x))
-        store3(kept.ve, load3(at.v))
+        store3(kept.q1, load3(at.x))
+        store3(kept.v1, load3(at.v))
 
 
 @kernel
@@ -128,10 +145,10 @@ def tape_step(model, tree, state, inputs, index, dt, options, work, own, ties, t
             keep_solved(stage, state, tape, entry + number, dt, number, stages, 0)
         if not tableau.stiffly_accurate:
             combine(Stage(model, tree, work, own, ties, dt), state, tableau.b, dt)
+            keep_end(stage, tape, entry + stages - 1)
     if not within_splines(tree, own):
         return BEYOND, total, size, 0
     stage = Stage(model, tree, work, own, ties, dt)
-    keep_end(stage, tape, entry + stages - 1)
     accept(stage, state, state)
     finish(stage, state, targets, history, dt, state)
     return SOLVED, total, size, stages
@@ -169,8 +186,10 @@ def recall_stage(stage, tape, entry):
     for i in range(model.joints.shape[0]):
         at, kept = work.joints[i], tape.joints[entry, i]
         for k in range(6):
-            at.coordinate[k] = kept.coordinate[k]
             at.input[k], at.target[k] = kept.input[k], kept.target[k]
+    for i in range(tape.unwrap.shape[1]):
+        for k in range(6):
+            work.joints[i].coordinate[k] = tape.unwrap[entry, i].coordinate[k]
     for i in range(model.couplings.shape[0]):
         work.couplings[i].input = tape.couplings[entry, i].input
     for i in range(stage.ties.rows.shape[0]):
@@ -215,17 +234,20 @@ def clear_stage(model, bars, nodes):
 
 
 @kernel
-def pull_accept(tree, tape, entry, nodes):
-    """From bars of the state after a step to those of coordinates and rates at its end, in ``x`` and ``v``, and of the centres."""
+def pull_accept(tree, tape, entry, nodes, last):
+    """From bars of the state after a step to those of coordinates and rates at its end, in ``x`` and ``v``, and of the centres.
+
+    ``last``: whether its end is that of the stage.
+    """
     for i in range(tree.shape[0]):
         bar, kept = nodes[i], tape.nodes[entry, i]
         q, v = load3(bar.after), load3(bar.after[3:])
         if is_vector(tree[i], kept.chart):
             # turn' = turn exp(x), v' = J_r(x) v
-            x = load3(kept.xe)
+            x, rate = (load3(kept.xs), load3(kept.vs)) if last else (load3(kept.q1), load3(kept.v1))
             add_to3(bar.turn, 1.0, mat_vec(so3.exp_matrix(x), q))
             J = so3.right_jacobian(x)
-            add_to3(bar.x, 1.0, turned_rates(x, load3(kept.ve), v))
+            add_to3(bar.x, 1.0, turned_rates(x, rate, v))
             q, v = mat_t_vec(J, q), mat_t_vec(J, v)
         add_to3(bar.x, 1.0, q)
         add_to3(bar.v, 1.0, v)
@@ -234,7 +256,7 @@ def pull_accept(tree, tape, entry, nodes):
 @kernel
 def pull_combined(tree, tape, entry, nodes, b, dt, stages):
     """Before the last stage of a step that is not one of its stages: what of its end goes to the knot, and what to the stages."""
-    pull_accept(tree, tape, entry, nodes)
+    pull_accept(tree, tape, entry, nodes, False)
     for i in range(tree.shape[0]):
         bar, kept = nodes[i], tape.nodes[entry, i]
         if not is_vector(tree[i], kept.chart):
@@ -327,7 +349,7 @@ def pull_steps(stage, tableau, tape, last, bars, nodes, at_knots, knots, pushes,
                     for j in range(stages):
                         nodes[i].k[j, k] = 0.0
             if order > 0 or tableau.stiffly_accurate:
-                pull_accept(tree, tape, entry, nodes)
+                pull_accept(tree, tape, entry, nodes, True)
             else:
                 pull_combined(tree, tape, entry, nodes, tableau.b, dt, stages)
         for i in range(nodes.shape[0]):
