@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,15 +77,20 @@ def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> C
     )
 
 
-def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
-    """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``."""
+def pull_back(
+    trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], weights: Mapping[str, ArrayLike] | None = None,
+    drive_weight: float | None = None,
+) -> dict[str, np.ndarray]:
+    """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``.
+
+    ``weights``, ``drive_weight``: of the norm in which forces of redundant rows are least.
+    """
     record = record_of(trajectory)
     names = read_names(record.mechanism, record.steps, parameters)
-    if any(name in cotangents for name in FORCES):
-        raise GradientError("gradients of joint forces and torques are not there yet: jvp gives their tangents")
     adjoint: Adjoint = record.engine.adjoint(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
     )
+    weigh_forces(adjoint, weights, drive_weight)
     for tape, first, last in record.segments():
         adjoint.segment(tape, first, last)
     bars = adjoint.start()
@@ -93,6 +99,14 @@ def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], param
     started = beginning.pull(placing, bars.pose, bars.velocity, adjoint.inputs.target[0]) if beginning is not None else {}
     gradients = {name.text: np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names}
     return {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}
+
+
+def weigh_forces(passing: Any, weights: Mapping[str, ArrayLike] | None, drive_weight: float | None) -> None:
+    """Tell a backward or forward pass in which norm forces of redundant rows are least."""
+    if weights is not None or drive_weight is not None:
+        if not hasattr(passing, "weigh_forces"):
+            raise GradientError("weights of redundant joint forces are for Variational and Implicit")
+        passing.weigh_forces(weights, drive_weight)
 
 
 def _may_place(name: Name) -> bool:

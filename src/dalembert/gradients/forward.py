@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
-from dalembert.gradients.adjoint import record_of
+from dalembert.gradients.adjoint import record_of, weigh_forces
 from dalembert.gradients.names import Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
@@ -26,7 +26,9 @@ STEP, SHIFT = 1e-3, 3e-4
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
 
-def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+def push_forward(
+    trajectory: Trajectory, tangents: Mapping[str, ArrayLike], weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
+) -> dict[str, np.ndarray]:
     """Tangents of everything that a run gives, along a change of parameters."""
     record = record_of(trajectory)
     if not isinstance(tangents, Mapping) or not tangents:
@@ -47,6 +49,7 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     forward = record.engine.forward(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), models, step, inputs,
     )
+    weigh_forces(forward, weights, drive_weight)
     forward.begin(pose, velocity, target)
     for tape, first, last in reversed(list(record.segments())):
         forward.segment(tape, first, last)

@@ -76,6 +76,11 @@ class MaximalEngine:
         """Numbers of bodies, joints and couplings."""
         return len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings)
 
+    @property
+    def drive_weight(self) -> float:
+        """Weight of drives against joints where forces of redundant rows are least in a norm."""
+        return 1.0
+
     # ---- states
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:

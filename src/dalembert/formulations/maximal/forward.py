@@ -26,7 +26,7 @@ from dalembert.model.records import Model
 #: where, in steps, and with which weight values of a sixth-order difference are taken
 OFFSETS = ((1.0, 0.75), (-1.0, -0.75), (2.0, -0.15), (-2.0, 0.15), (3.0, 1.0 / 60.0), (-3.0, -1.0 / 60.0))
 #: size of the steps: m, rad, and parts of a body's speed
-STEP = 1e-3
+STEP = 5e-3
 #: passes of refinement
 PASSES = 4
 
@@ -55,9 +55,14 @@ class MaximalForward:
         self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         self.models, self.step, self.change = models, step, change
+        self.weights, self.drive_weight = None, engine.drive_weight
         self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
         self.orientation = np.zeros((knots, engine.sizes[0], 3))
         self.rows = np.arange(6) < self.model.joints["rows"][:, None]
+
+    def weigh_forces(self, weights: Any, drive_weight: float | None) -> None:
+        """The norm in which forces of redundant rows are least."""
+        self.weights, self.drive_weight = weights, self.engine.drive_weight if drive_weight is None else drive_weight
 
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
@@ -179,7 +184,9 @@ class MaximalForward:
         )
         if not moved:
             reader.known = self._prescribed(step)
-        pose, motion = reader.pose(), reader.motion()
+        pose, motion = reader.pose(), dict(reader.motion())
+        if self.engine.compliance > 0.0 or self.weights is not None:
+            motion |= reader.share(motion["rate"], self.weights, self.drive_weight, np.arange(self.knots))
         fixed = model.bodies[:-1]
         v, w = motion["velocity"], motion["angular_velocity"]
         kinetic = 0.5 * np.einsum("b,nbi,nbi->n", fixed["mass"], v, v) + 0.5 * np.einsum("nbi,bij,nbj->n", w, fixed["inertia"].reshape(-1, 3, 3), w)
