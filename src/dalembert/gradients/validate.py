@@ -19,7 +19,7 @@ from dalembert.simulation.simulation import Simulation
 from dalembert.simulation.trajectory import Trajectory
 
 #: what is weighed
-SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "force", "torque", "energy")
+SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "energy")
 #: fourth-order differences: offsets and weights
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 #: part of the terms that are weighed that a derivative is compared with, where it is smaller itself; more of forces, as what Newton's
@@ -78,15 +78,17 @@ def validate_gradients(
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
     values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences",
 ) -> GradientCheck:
     """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
 
     ``parameters``: names, all that the mechanism has by default; ``setup(sim)`` sets the start; ``inputs``: {name: (steps, ...)};
     ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
-    ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; ``step``: of the differences, as part of
-    a number or in m and rad.
+    ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; with "force" and "torque" among them, the
+    noise of forward sensitivities is that of positions over dt^2; ``step``: of the differences, as part of
+    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``.
     """
-    scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False)
+    scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False, control=control, control_derivative=control_derivative)
     names = scenario.names(all_names(mechanism) if parameters is None else parameters)
     random = np.random.default_rng(seed)
     base = {name: np.asarray(value, dtype=float) for name, value in (values or {}).items()}

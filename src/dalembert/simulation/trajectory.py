@@ -316,6 +316,14 @@ class Trajectory:
 
         return push_forward(self, tangents, weights, drive_weight)
 
+    @property
+    def differenced(self) -> tuple[str, ...]:
+        """What gradients of this run take by differences: "controller" where its derivatives were not given, and users' laws and constraints by name."""
+        from dalembert.gradients.adjoint import record_of
+        from dalembert.gradients.controller import differenced
+
+        return differenced(record_of(self))
+
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""
         from dalembert.contact.series import read_log

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import GradientError
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.tape import (
     BODY_STAGES,
     JOINT_STAGES,
@@ -36,15 +37,20 @@ class ImplicitAdjoint(MaximalAdjoint):
 
     def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
         """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
-        knots, last = self.new_knots(count), first + count
         states = knot_states(tape, self.engine.tableau, count)
         self.first = states[0]
-        cotangents = self.part(first, last)
-        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
-            joints = self.engine.sizes[1]
+        return self._read(states, first, self.part(first, first + count))
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        return self._read(knot_states(self.tape, self.engine.tableau, 1), knot, cotangents)
+
+    def _read(self, states: np.ndarray, first: int, cotangents: Cotangents) -> KnotBars:
+        """What is read at knots from ``first`` on with states (knots, n, 14)."""
+        knots, last = self.new_knots(len(states)), first + len(states)
+        if any(np.any(part) for part in cotangents):
             pull_knots(
                 self.model, self.engine.reading.work, states, self.given.target[first:last], self.coordinates[first:last], cotangents, self.bars,
-                knots, np.zeros((joints, 6)),
+                knots, np.zeros((self.engine.sizes[1], 6)),
             )
         return knots
 

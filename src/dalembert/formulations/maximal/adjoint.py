@@ -1,6 +1,7 @@
 """A backward pass in maximal coordinates: what both formulations share, from cotangents at knots to bars of numbers by name."""
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,7 @@ class MaximalAdjoint:
         self.at_end = False
         self.owners = owners(engine.mechanism)
 
+    @cached_property
     def prescribed(self) -> np.ndarray:
         """(2, N, joints, 6) rates and accelerations of driven directions, as readings take them."""
         return self.engine._reader(Recording(*(array[: self.knots] for array in self.recording)), self.given, self.dt, self.coordinates[0]).prescribed()
@@ -161,6 +163,30 @@ class MaximalAdjoint:
         from dalembert.model.records import BALL
 
         return (self.model.joints["driven"] != 0) & (self.model.joints["free_kind"] == BALL)
+
+    def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> None:
+        """Add what a controller saw at the knot that the pass has got to, weighted, to the cotangent of the state there.
+
+        ``inputs``: those of the step before, which it was read with; ``rates`` (joints, 6): of driven directions, NaN for their own.
+        """
+        with watched(self.mechanism):
+            knots = self.read_seen(knot, cotangents, inputs, rates)
+        self.add_state(knots, 0)
+        unknown = np.isnan(rates) & (self.model.joints["driven"] != 0)
+        if np.any(np.abs(knots.rate[0][unknown]) > 1e-9 * max(1.0, float(np.abs(cotangents.velocity).max(initial=0.0)))):
+            raise GradientError(
+                f"the controller of {self.mechanism.name!r} reads velocities that depend on how fast its own targets move, which cannot be differentiated: "
+                "let targets be functions of time, or let it read coordinates"
+            )
+        self.inputs.target[knot] += knots.target[0]
+        if knot > 0:
+            self.inputs.wrench[knot - 1] += knots.push[0]
+            self.inputs.joint[knot - 1] += knots.input[0]
+            self.inputs.tension[knot - 1] += knots.tension[0]
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        """Cotangents of the state at a knot from those of what a controller saw there."""
+        raise NotImplementedError
 
     def part(self, first: int, last: int) -> Cotangents:
         """The cotangents at some knots, those of forces as those of poses and velocities."""

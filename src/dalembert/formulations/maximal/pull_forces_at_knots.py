@@ -373,7 +373,7 @@ def pull_acceleration(model, work, bars, acceleration, kept, driven):
             bar.wrench[c] -= bar.b[c]
             bar.push[c] -= bar.b[c]
     for i in range(model.joints.shape[0]):
-        joint, at = model.joints[i], work.joints[i]
+        joint = model.joints[i]
         pull_joint_wrench(model, work, bars, i, 1.0)
         for k in range(joint.locks, joint.rows):
             if joint.row_kind[k] == COMPLIANT:

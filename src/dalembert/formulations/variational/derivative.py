@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import GradientError
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
 from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.recording import Recording
@@ -22,17 +23,30 @@ class VariationalAdjoint(MaximalAdjoint):
     width = 18
 
     def read(self, first: int, last: int) -> KnotBars:
-        count = last - first
-        knots, cotangents = self.new_knots(count), self.part(first, last)
+        cotangents = self.part(first, last)
         if self.reads:
-            bodies, joints, couplings = self.engine.sizes
-            scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
-            recording = type(self.recording)(*(array[first:last] for array in self.recording))
-            if not pull_knots(
-                self.model, self.engine.reading.work, self.engine.compliance, recording, self.inputs_at(first, last), self.coordinates[first:last],
-                self.prescribed()[0, first:last], 0, count, cotangents, self.bars, knots, scratch,
-            ):
-                raise GradientError(f"the velocities of {self.mechanism.name!r} cannot be differentiated: the joints hold it in a singular pose")
+            return self._read(first, last, cotangents, self.inputs_at(first, last), self.prescribed[0, first:last])
+        return self._add_poses(self.new_knots(last - first), cotangents)
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        one = Recording(*(array[knot : knot + 1].copy() for array in self.recording))
+        own = self.engine.seen(one, inputs, rates, self.coordinates[knot])["rate"]
+        return self._read(knot, knot + 1, cotangents, inputs, np.where(np.isnan(rates), own, rates)[None])
+
+    def _read(self, first: int, last: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        """What is read at knots with their ``inputs`` and rates (knots, joints, 6) of driven directions."""
+        knots, (bodies, joints, couplings) = self.new_knots(last - first), self.engine.sizes
+        scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
+        recording = Recording(*(array[first:last] for array in self.recording))
+        if not pull_knots(
+            self.model, self.engine.reading.work, self.engine.compliance, recording, inputs, self.coordinates[first:last], rates, 0, last - first,
+            cotangents, self.bars, knots, scratch,
+        ):
+            raise GradientError(f"the velocities of {self.mechanism.name!r} cannot be differentiated: the joints hold it in a singular pose")
+        return self._add_poses(knots, cotangents)
+
+    @staticmethod
+    def _add_poses(knots: KnotBars, cotangents: Cotangents) -> KnotBars:
         knots.body[:, :, :3] += cotangents.position
         knots.body[:, :, 3:6] += cotangents.orientation
         return knots
