@@ -3,6 +3,7 @@ from dalembert import zoo
 from dalembert.algebra import Algebra
 from dalembert.errors import (
     AssemblyError,
+    BudgetError,
     ControlError,
     DalembertError,
     EnergyWarning,
@@ -13,6 +14,7 @@ from dalembert.errors import (
     MissingExtraError,
     ModelError,
     OverlapError,
+    SaveError,
     SingularBlockError,
     StepFailure,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "AssemblyError",
     "Bearing",
     "Box",
+    "BudgetError",
     "Capsule",
     "Composite",
     "ControlError",
@@ -64,6 +67,7 @@ __all__ = [
     "OverlapError",
     "Reduced",
     "Rod",
+    "SaveError",
     "Servo",
     "Simulation",
     "SingularBlockError",
