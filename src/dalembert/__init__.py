@@ -23,6 +23,7 @@ from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.gradients.objective import value_and_gradient
 from dalembert.gradients.validate import GradientCheck, validate_gradients
+from dalembert.io.budget import Budget
 from dalembert.io.load import load
 from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
@@ -44,6 +45,7 @@ __all__ = [
     "AssemblyError",
     "Bearing",
     "Box",
+    "Budget",
     "BudgetError",
     "Capsule",
     "Composite",

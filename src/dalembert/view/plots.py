@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 #: "bright" of Paul Tol's colour schemes, told apart by colour-blind readers and in print
@@ -191,8 +192,9 @@ def finished(figure: Any, title: str, path: str | Path | None = None) -> Any:
     figure.suptitle(_literal(title), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
     figure.align_ylabels()
     if path is not None:
-        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
-            figure.savefig(path, dpi=RESOLUTION)
+        place = Path(path) if Path(path).suffix else Path(f"{path}.png")
+        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}), write_whole(place) as temporary:
+            figure.savefig(temporary, dpi=RESOLUTION, format=place.suffix[1:].lower())
     return figure
 
 
