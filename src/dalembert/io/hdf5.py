@@ -19,7 +19,7 @@ import dalembert
 from dalembert.errors import BudgetError, MissingExtraError, ModelError
 from dalembert.io.budget import Budget, Meter
 from dalembert.io.shapes import check_shapes
-from dalembert.io.whole import write_whole
+from dalembert.io.whole import reserve, write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 KIND = "dalembert trajectory"
@@ -37,6 +37,9 @@ OPTIONAL = ("armature", "model")
 #: attributes of the root, and the type of each
 ATTRIBUTES = {"kind": str, "format": int, "dalembert": str, "mechanism": str, "formulation": str}
 
+#: bytes up to which a file is put together in memory, and beyond which room on the disk is asked for first
+IN_MEMORY = 32 * 2**20
+
 #: what a file holds, by path: numbers or words
 Content = dict[str, Any]
 
@@ -45,18 +48,33 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
     """Write a trajectory; a file that was there before stays as it was until the new one is complete."""
     h5py = _h5py()
     content = _content(trajectory)
-    attributes = dict(
+    attributes: dict[str, Any] = dict(
         kind=KIND, format=FORMAT, dalembert=dalembert.__version__, mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
     )
-    with write_whole(path) as temporary, h5py.File(temporary, "x") as file:
-        file.attrs.update(**attributes, checksum=checksum(attributes, content))
-        for name, values in content.items():
-            if isinstance(values, list):
-                file.create_dataset(name, data=np.array(values, dtype=object), dtype=h5py.string_dtype())
-            elif name == "model":
-                file.create_dataset(name, data=values, compression="gzip")
-            else:
-                file[name] = values
+    attributes["checksum"] = checksum(attributes, content)
+    size = sum(values.nbytes for values in content.values() if not isinstance(values, list))
+    with write_whole(path) as temporary:
+        if size <= IN_MEMORY:  # HDF5 does not survive a disk that is full
+            with h5py.File(temporary, "w", driver="core", backing_store=False) as file:
+                _write_all(h5py, file, attributes, content)
+                file.flush()
+                image = file.id.get_file_image()
+            temporary.write_bytes(image)
+        else:
+            reserve(temporary, size + IN_MEMORY)
+            with h5py.File(temporary, "w") as file:
+                _write_all(h5py, file, attributes, content)
+
+
+def _write_all(h5py: Any, file: Any, attributes: Mapping[str, Any], content: Content) -> None:
+    file.attrs.update(**attributes)
+    for name, values in content.items():
+        if isinstance(values, list):
+            file.create_dataset(name, data=np.array(values, dtype=object), dtype=h5py.string_dtype())
+        elif name == "model":
+            file.create_dataset(name, data=values, compression="gzip")
+        else:
+            file[name] = values
 
 
 def load_trajectory(path: Path, budget: Budget | None = None) -> Trajectory:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -54,6 +55,20 @@ def write_whole(path: Path, ending: str = "") -> Iterator[Path]:
         if isinstance(error, DalembertError) or number not in _REASONS:
             raise
         raise SaveError(f"cannot write {path}: {_REASONS[number]}. What was there before is as it was") from error
+
+
+def reserve(path: Path, size: int) -> None:
+    """Make sure that there is room for a file of ``size`` bytes, for writers that do not survive a full disk: an OSError where there is none."""
+    with open(path, "wb") as file:
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:
+                if error.errno in _REASONS:
+                    raise
+        elif shutil.disk_usage(path.parent).free < size:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        file.truncate(0)
 
 
 def _number(error: BaseException) -> int | None:

@@ -5,6 +5,7 @@ Figures are made without Matplotlib's global state: they need no display, and ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +194,11 @@ def finished(figure: Any, title: str, path: str | Path | None = None) -> Any:
     figure.align_ylabels()
     if path is not None:
         place = Path(path) if Path(path).suffix else Path(f"{path}.png")
-        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}), write_whole(place) as temporary:
-            figure.savefig(temporary, dpi=RESOLUTION, format=place.suffix[1:].lower())
+        picture = BytesIO()
+        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
+            figure.savefig(picture, dpi=RESOLUTION, format=place.suffix[1:].lower())
+        with write_whole(place) as temporary:
+            temporary.write_bytes(picture.getvalue())
     return figure
 
 

@@ -1,6 +1,7 @@
 """Pictures and films of a run without a display: a small software renderer with shadows, in the page's look."""
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections.abc import Sequence
@@ -246,4 +247,22 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
         except OSError as error:  # of the program that codes it, which says little
             raise SaveError(f"cannot write {path}: the film could not be coded, or the disk is full ({' '.join(str(error).split())[:200]})") from error
         bar.close()
+        if not (_is_whole_mp4(temporary) if mp4 else temporary.read_bytes()[-1:] == b";"):
+            raise SaveError(f"cannot write {path}: the film is not complete; the disk may be full")
     return path
+
+
+def _is_whole_mp4(path: Path) -> bool:
+    """Whether the boxes of a file fill it, with the table of contents among them, which comes last. What codes films may end without a word."""
+    kinds, place, length = set(), 0, path.stat().st_size if path.exists() else 0
+    with path.open("rb") if length else io.BytesIO() as file:
+        while place + 8 <= length:
+            file.seek(place)
+            size, kind = struct.unpack(">I4s", file.read(8))
+            if size == 1 and place + 16 <= length:
+                (size,) = struct.unpack(">Q", file.read(8))
+            if size < 8:
+                return False
+            kinds.add(kind)
+            place += size
+    return place == length and {b"moov", b"mdat"} <= kinds
