@@ -17,6 +17,7 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.io.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -380,11 +381,14 @@ class Trajectory:
         save_trajectory(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read a trajectory that ``save`` wrote."""
+    def load(cls, path: str | Path, *, budget: Budget | None = None) -> Trajectory:
+        """Read a trajectory that ``save`` wrote; shapes and a checksum say whether it is the same.
+
+        ``budget``: what reading may cost beyond the bytes that the file takes on the disk.
+        """
         from dalembert.io.hdf5 import load_trajectory
 
-        return load_trajectory(Path(path))
+        return load_trajectory(Path(path), budget)
 
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
         """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
