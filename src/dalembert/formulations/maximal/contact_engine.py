@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.narrow import find_features
+from dalembert.contact.narrow import GENERAL, find_features
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import OverlapError, StepFailure
@@ -20,6 +21,7 @@ from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.touching_tape import TouchingTape, refuse_touching
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.assembly import close_loops
@@ -33,6 +35,9 @@ PATIENCE = 2
 OVERLAP = 1e-7
 #: how often the rooms of bodies that stray within one step are doubled
 STRETCHES = 20
+
+#: contacts for which a tape has room at first in every step
+AWAKE = 16
 
 AFTER = frozenset({"momentum_after", "rate_after"})
 
@@ -67,8 +72,7 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
-    #: runs with contacts cannot be differentiated yet
-    adjoint = None  # type: ignore[assignment]
+    tape: TouchingTape | None
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
@@ -87,6 +91,8 @@ class TouchingEngine(MaximalEngine):
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
         self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]))
+        #: indices of the grounds' contacts that come first in the scene
+        self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
         self._places = np.full((self.sizes[0], 8), np.nan)
         self._by_coal: GeneralPairs | None = None
@@ -118,7 +124,10 @@ class TouchingEngine(MaximalEngine):
 
     def _follow(self, state: Any) -> None:
         """Make scene and graph those of the places in the state."""
-        places = state.bodies["place"]
+        self.follow_places(state.bodies["place"])
+
+    def follow_places(self, places: np.ndarray) -> None:
+        """Make scene and graph those of places (n, 8)."""
         if np.array_equal(places, self._places):
             return
         self._places = places.copy()
@@ -130,6 +139,7 @@ class TouchingEngine(MaximalEngine):
         standing = self.grounds.contacts[ground]
         slots, shapes = self.pairs.build(near, len(standing), self.labels)
         self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
+        self.standing = ground
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
@@ -239,11 +249,12 @@ class TouchingEngine(MaximalEngine):
             recording = recording.plain
         super().record(numbers, recording, knot)
 
-    def mark(self, recording: ContactRecording) -> int:
-        return len(recording.pages)
+    def mark(self, recording: ContactRecording) -> tuple[int, Any]:
+        return len(recording.pages), super().mark(recording)
 
-    def go_back(self, recording: ContactRecording, mark: int) -> None:
-        del recording.pages[mark:]
+    def go_back(self, recording: ContactRecording, mark: tuple[int, Any]) -> None:
+        del recording.pages[mark[0] :]
+        super().go_back(recording, mark[1])
 
     def opening(self, recording: Any, knot: int) -> list[np.ndarray]:
         return [*super().opening(recording.plain, knot), *(array[knot] for array in recording.tape)]
@@ -267,6 +278,10 @@ class TouchingEngine(MaximalEngine):
         done, used, stretch = 0, 0, 1.0
         while done < count:
             stride = 1 if self._find_general(state) else count - done
+            if self.tape is not None:
+                self.tape.turn_to(self._places)
+                self.tape.reserve(stride)
+                self.tape.grow(len(self.scene.contacts) + stride * min(len(self.scene.contacts), AWAKE))
             outcome, solved, size, used = self._run_steps(state, inputs, recording, used, done, first + done, stride, dt)
             self.outcome = (int(outcome), float(size))
             done += int(solved)
@@ -301,6 +316,14 @@ class TouchingEngine(MaximalEngine):
         readings = reader.readings(contact_wrench=tape.wrench, contact_log=log)
         provider = AFTER, lambda: self._read_after(reader, tape)
         return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm)
+
+    # ---- derivatives
+
+    def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
+        """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
+        general = any(geometry["form"] == GENERAL for geometry in self.pairs.shapes.geometries)
+        refuse_touching(self.mechanism, general)
+        return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:
         """Number the pairs in a log anew: grounds first, then pairs as they came near. Returns their names."""

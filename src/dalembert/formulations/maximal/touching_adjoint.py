@@ -1,0 +1,54 @@
+"""A backward pass over a run with contacts: scenes as they were, and bars of contacts' numbers by name."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dalembert.contact.records import Tape as Forces
+from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.adjoint import MaximalAdjoint
+from dalembert.formulations.maximal.contact_engine import with_forces
+from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, LIMIT_BAR, ROUND_BAR, Touch, new_touch
+from dalembert.formulations.maximal.touching_tape import TouchingTape
+
+
+def forces_as_loads(inputs: Inputs, forces: Forces, knots: int) -> Inputs:
+    """Inputs of a run with what contacts, limits and dry friction exert at its knots."""
+    return with_forces(inputs, Forces(*(array[:knots] for array in forces)))
+
+
+class TouchingAdjoint(MaximalAdjoint):
+    """Bars of contacts with grounds, of limits and of round shapes are gathered over all lists of what was near."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        engine = self.engine
+        self.grounds = np.zeros(len(engine.grounds.contacts), CONTACT_BAR)
+        self.limits = np.zeros(len(engine.scene.limits), LIMIT_BAR)
+        self.rounds = np.zeros(len(engine.pairs.found), ROUND_BAR)
+        self.laws: dict[tuple[int, int], np.ndarray] = {}  # of pairs of geometries: friction, restitution
+
+    def sections(self, tape: TouchingTape, rows_at: Any, rows_bar: Any) -> Iterator[tuple[int, int, Touch]]:
+        """The lists of what was near from the last one to the first, with scene and graph of the engine made for each."""
+        engine = self.engine
+        for begin, end, places in reversed(tape.sections()):
+            engine.follow_places(places)
+            touch = new_touch(engine.scene, engine.sizes[0], engine.graph.work.bodies if rows_at is None else rows_at, rows_bar)
+            yield begin, end, touch
+            self.gather(touch)
+
+    def gather(self, touch: Touch) -> None:
+        """Take the bars of a list of contacts as those of the mechanism's own."""
+        engine, standing = self.engine, self.engine.standing
+        for name in CONTACT_BAR.names or ():
+            np.add.at(self.grounds[name], standing, touch.contacts[name][: len(standing)])
+        for name in LIMIT_BAR.names or ():
+            self.limits[name] += touch.limits[name]
+        for name in ROUND_BAR.names or ():
+            self.rounds[name] += touch.rounds[name]
+        for pair in engine.scene.shapes.pairs:
+            slots = touch.contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])]
+            both = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(2))
+            both += slots["friction"].sum(), slots["restitution"].sum()
