@@ -319,6 +319,12 @@ class TouchingEngine(MaximalEngine):
 
     # ---- derivatives
 
+    def model_of(self, mechanism: Mechanism) -> Any:
+        """A mechanism as forward passes take it."""
+        from dalembert.formulations.maximal.touching_forward import touching_model
+
+        return touching_model(mechanism)
+
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
         general = any(geometry["form"] == GENERAL for geometry in self.pairs.shapes.geometries)

@@ -58,6 +58,8 @@ class MaximalForward:
         self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
         self.orientation = np.zeros((knots, engine.sizes[0], 3))
         self.rows = np.arange(6) < self.model.joints["rows"][:, None]
+        #: tangents of what contacts exert at the knots on bodies and along directions
+        self.felt = np.zeros((knots, engine.sizes[0], 6)), np.zeros((knots, engine.sizes[1], 6))
 
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
@@ -77,8 +79,13 @@ class MaximalForward:
 
     # ---- the linear system of a step
 
-    def solve(self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,)."""
+    #: indices of the solver's nodes of contacts and limits that are part of a step
+    touching: np.ndarray = np.zeros(0, int)
+
+    def solve(
+        self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray, touching: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,), (contacts, 3)."""
         work, width = self.engine.graph.work, bodies.shape[1]
         vector = work.vector["v"]
         held = self.model.joints["rows"] > 0
@@ -86,10 +93,12 @@ class MaximalForward:
         vector[nodes, :width] = bodies
         vector[rows[held], :6] = np.where(self.rows, joints, 0.0)[held]
         vector[ties, 0] = couplings
+        vector[self.engine.graph.contacts :, :3] = 0.0
+        vector[self.touching, :3] = touching
         solve(work.blocks, work.schedule, work.vector)
         found = np.zeros_like(joints)
         found[held] = np.where(self.rows[held], vector[rows[held], :6], 0.0)
-        return vector[nodes, :width].copy(), found, vector[ties, 0].copy()
+        return vector[nodes, :width].copy(), found, vector[ties, 0].copy(), vector[self.touching, :3].copy()
 
     # ---- the run
 
@@ -162,14 +171,15 @@ class MaximalForward:
         at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))
         change, given = self.change, self.given
 
-        def pushed(table: np.ndarray, tangent: np.ndarray) -> np.ndarray:
-            if not len(table) and not np.any(tangent):
+        def pushed(table: np.ndarray, tangent: np.ndarray, felt: np.ndarray | float = 0.0) -> np.ndarray:
+            if not len(table) and not np.any(tangent) and not np.any(felt):
                 return table
             whole = np.zeros((self.knots, *tangent.shape[1:]))
-            whole[:] = table[at] if len(table) else 0.0
-            return whole + step.reshape(-1, *[1] * (tangent.ndim - 1)) * tangent[at]
+            whole[:] = table[np.minimum(np.arange(self.knots), len(table) - 1)] if len(table) else 0.0
+            return whole + step.reshape(-1, *[1] * (tangent.ndim - 1)) * (tangent[at] + felt)
 
-        wrench, joint, tension = (pushed(t, d) for t, d in ((given.wrench, change.wrench), (given.joint, change.joint), (given.tension, change.tension)))
+        wrench, joint = pushed(given.wrench, change.wrench, self.felt[0]), pushed(given.joint, change.joint, self.felt[1])
+        tension = pushed(given.tension, change.tension)
         moved = not np.any(change.target)
         target = given.target[: self.knots] if moved else given.target[: self.knots] + step[:, None, None] * change.target
         inputs = Inputs(wrench, joint, np.ascontiguousarray(target), given.stage, tension)
