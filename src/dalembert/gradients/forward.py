@@ -75,9 +75,9 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Cal
             continue
         if what == "inertia":
             part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
-        elif what.startswith(("point", "turn", "centre")):
+        elif what.startswith(("point", "position", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "force", "torque", "gravity"):
+        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])

@@ -11,7 +11,9 @@ from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import MaximalAdjoint
 from dalembert.formulations.maximal.contact_engine import with_forces
 from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, LIMIT_BAR, ROUND_BAR, Touch, new_touch
+from dalembert.formulations.maximal.touching_names import TouchingNames
 from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.mechanism.mechanism import Body
 
 
 def forces_as_loads(inputs: Inputs, forces: Forces, knots: int) -> Inputs:
@@ -29,6 +31,8 @@ class TouchingAdjoint(MaximalAdjoint):
         self.limits = np.zeros(len(engine.scene.limits), LIMIT_BAR)
         self.rounds = np.zeros(len(engine.pairs.found), ROUND_BAR)
         self.laws: dict[tuple[int, int], np.ndarray] = {}  # of pairs of geometries: friction, restitution
+        self.met: set[int] = set()  # geometries of pairs that were awake
+        self.names = TouchingNames(engine)
 
     def sections(self, tape: TouchingTape, rows_at: Any, rows_bar: Any) -> Iterator[tuple[int, int, Touch]]:
         """The lists of what was near from the last one to the first, with scene and graph of the engine made for each."""
@@ -52,3 +56,17 @@ class TouchingAdjoint(MaximalAdjoint):
             slots = touch.contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])]
             both = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(2))
             both += slots["friction"].sum(), slots["restitution"].sum()
+            if np.any(slots["b"]):
+                self.met |= {int(pair["i"]), int(pair["j"])}
+
+    def touched(self, geometry: int) -> bool:
+        """Whether a geometry of pairs was part of some step."""
+        return geometry in self.met
+
+    def parameter(self, name: str) -> np.ndarray | None:
+        owner, _, what = name.rpartition(".")
+        element = self.owners.get(owner)
+        found, more = super().parameter(name), None if element is None else self.names.bar(element, what, self)
+        if isinstance(element, Body) and what == "centre_of_mass":
+            more = self.names.centre_of_mass(element, self)
+        return more if found is None else found if more is None else found + more
