@@ -139,6 +139,7 @@ class MaximalForward:
         sizes = [np.abs(t).reshape(self.knots, -1).max(axis=1, initial=0.0) for t in (self.tangent.position, self.orientation)]
         scale = 0.1 * self.dt ** 0.5 / np.maximum(np.abs(base.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0), 1e-3)
         sizes.append(scale * np.abs(self.tangent.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0))
+        sizes.append(0.1 * self.dt * self._jerk())
         size = np.max(sizes, axis=0)
         step = np.where(size > 0.0, STEP / np.maximum(size, 1e-300), 1.0)
         total: dict[str, np.ndarray] = {}
@@ -149,6 +150,16 @@ class MaximalForward:
         total["position"], total["orientation"] = self.tangent.position.copy(), self.orientation.copy()
         total["energy"] = total["kinetic"] + total["potential"]
         return total
+
+    def _jerk(self) -> np.ndarray:
+        """(knots,) how fast, at most, what contacts exert besides would make a body alone speed up, m/s^2 or rad/s^2."""
+        fixed, child = self.model.bodies[:-1], self.model.joints["child"]
+        wrench, along = self.felt
+        linear = np.abs(wrench[:, :, :3]).max(axis=2) / fixed["mass"]
+        angular = np.abs(np.einsum("nij,knj->kni", fixed["inertia_inverse"].reshape(-1, 3, 3), wrench[:, :, 3:])).max(axis=2)
+        light = fixed["mass"] * np.minimum(fixed["length"], 1.0) ** 2
+        parts = linear, angular, np.abs(along).max(axis=2) / light[child]
+        return np.max([part.max(axis=1, initial=0.0) for part in parts], axis=0)
 
     @staticmethod
     def _add(total: dict[str, np.ndarray], values: dict[str, np.ndarray], weight: np.ndarray) -> None:
