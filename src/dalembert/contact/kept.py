@@ -126,11 +126,11 @@ def keep_nodes(scene, log, used, span, limits):
 
 
 @kernel
-def recall_nodes(scene, log, span, limits):
-    """Put the nodes of a step back; everything else sleeps."""
+def recall_nodes(scene, log, first, count, limits):
+    """Put the nodes of a step back, ``count`` contacts from ``first`` of the log on; everything else sleeps."""
     for i in range(scene.contacts.shape[0]):
         scene.contacts[i].awake = 0
-    for k in range(span[0], span[0] + span[1]):
+    for k in range(first, first + count):
         recall_contact(scene.contacts[log[k].index], log[k])
     for i in range(scene.limits.shape[0]):
         recall_limit(scene.limits[i], limits[i])

@@ -1,10 +1,10 @@
 """What engines in maximal coordinates share when something can touch: the list of what is near, overlaps, the log."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,21 @@ class ContactRecording:
         return self.plain.iterations
 
 
+class Section(NamedTuple):
+    """Entries ``begin`` to ``end - 1`` of a tape with their contacts ``kept``, of which ``first`` was the first in the log; scene and
+    graph to differentiate them on; which of the grounds' contacts come first in the scene; what a formulation needs besides.
+    """
+
+    begin: int
+    end: int
+    first: int
+    kept: np.ndarray
+    scene: Scene
+    graph: Graph
+    standing: np.ndarray
+    more: Any
+
+
 class TouchingEngine(MaximalEngine):
     """An engine whose steps are solved on a graph with the contacts as nodes; ``reading`` is the graph without them.
 
@@ -96,6 +111,7 @@ class TouchingEngine(MaximalEngine):
         self._listed: tuple[Any, ...] | None = None
         self._places = np.full((self.sizes[0], 8), np.nan)
         self._by_coal: GeneralPairs | None = None
+        self._firm: dict[Any, tuple[Scene, Graph, Any]] = {}
         self.log = np.zeros(4096, ENTRY)
 
     # ---- states
@@ -144,22 +160,27 @@ class TouchingEngine(MaximalEngine):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        """The graph that steps are solved on, with contacts between these bodies."""
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        """The graph that steps are solved on, with contacts between these bodies (see ``build_graph``)."""
         raise NotImplementedError
 
     def _analyse(self) -> None:
         """Analyse the graph of bodies, joints, contacts and limits, and tell contacts and limits where their blocks are."""
+        self.graph = self._graph_of(self.scene)
+
+    def _graph_of(self, scene: Scene, firm: bool = False) -> Graph:
+        """The graph of a scene, whose records are told where their blocks are."""
         world = self.sizes[0]
-        nodes = [node for array in (self.scene.contacts, self.scene.limits) for node in array]
-        self.graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes])
-        structure = self.graph.structure
-        for index, node in enumerate(nodes, self.graph.contacts):
+        nodes = [node for array in (scene.contacts, scene.limits) for node in array]
+        graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes], firm)
+        structure = graph.structure
+        for index, node in enumerate(nodes, graph.contacts):
             node["node"], node["diagonal"] = index, structure.diagonal[index]
             for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
                 body = int(node[end])
                 node[there] = structure.block(index, body) if body != world else -1
                 node[back] = structure.block(body, index) if body != world else -1
+        return graph
 
     def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         state = self.view(numbers)
@@ -318,6 +339,41 @@ class TouchingEngine(MaximalEngine):
         return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm)
 
     # ---- derivatives
+
+    def sections(self, tape: TouchingTape) -> Iterator[Section]:
+        """The parts of a tape with one list of what was near each, from the last one to the first, to be differentiated.
+
+        Their scenes hold what was awake at some time, and where shapes meet, all that was near.
+        """
+        here = self._places.copy()
+        try:
+            for begin, end, places in reversed(tape.sections()):
+                self.follow_places(places)
+                first = int(tape.arrays.span[begin, 0])
+                kept = tape.kept[first : int(tape.arrays.span[end - 1].sum())]
+                chosen = np.arange(len(self.scene.contacts)) if len(self.scene.shapes.pairs) else np.unique(kept["index"])
+                scene, graph, more = self._section(chosen)
+                number = np.zeros(len(self.scene.contacts), np.int32)
+                number[chosen] = np.arange(len(chosen))
+                kept = kept.copy()
+                kept["index"] = number[kept["index"]]
+                yield Section(begin, end, first, kept, scene, graph, self.standing[chosen[chosen < len(self.standing)]], more)
+        finally:
+            self.follow_places(here)
+
+    def _section(self, chosen: np.ndarray) -> tuple[Scene, Graph, Any]:
+        """Scene and graph of some of the contacts that are near, for derivatives; and what a formulation needs besides."""
+        key = (self._listed, chosen.tobytes())
+        if key not in self._firm:
+            if len(self._firm) > 64:
+                self._firm.clear()
+            scene = self.scene._replace(contacts=self.scene.contacts[chosen].copy(), limits=self.scene.limits.copy())
+            self._firm[key] = scene, *self._firm_graph(scene)
+        return self._firm[key]
+
+    def _firm_graph(self, scene: Scene) -> tuple[Graph, Any]:
+        """The graph that derivatives are solved on, and what a formulation needs besides."""
+        return self._graph_of(scene, True), None
 
     def model_of(self, mechanism: Mechanism) -> Any:
         """A mechanism as forward passes take it."""

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
@@ -79,6 +80,11 @@ class MaximalForward:
 
     # ---- the linear system of a step
 
+    @property
+    def graph(self) -> Graph:
+        """The graph that a step is differentiated on."""
+        return self.engine.graph
+
     #: indices of the solver's nodes of contacts and limits that are part of a step
     touching: np.ndarray = np.zeros(0, int)
 
@@ -86,14 +92,14 @@ class MaximalForward:
         self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray, touching: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,), (contacts, 3)."""
-        work, width = self.engine.graph.work, bodies.shape[1]
+        work, width = self.graph.work, bodies.shape[1]
         vector = work.vector["v"]
         held = self.model.joints["rows"] > 0
         nodes, rows, ties = work.bodies["node"][:-1], work.joints["node"], work.couplings["node"]
         vector[nodes, :width] = bodies
         vector[rows[held], :6] = np.where(self.rows, joints, 0.0)[held]
         vector[ties, 0] = couplings
-        vector[self.engine.graph.contacts :, :3] = 0.0
+        vector[self.graph.contacts :, :3] = 0.0
         vector[self.touching, :3] = touching
         solve(work.blocks, work.schedule, work.vector)
         found = np.zeros_like(joints)

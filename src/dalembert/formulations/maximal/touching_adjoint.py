@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.contact.records import Tape as Forces
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import MaximalAdjoint
-from dalembert.formulations.maximal.contact_engine import with_forces
+from dalembert.formulations.maximal.contact_engine import Section, with_forces
 from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, LIMIT_BAR, ROUND_BAR, Touch, new_touch
 from dalembert.formulations.maximal.touching_names import TouchingNames
 from dalembert.formulations.maximal.touching_tape import TouchingTape
@@ -34,25 +34,27 @@ class TouchingAdjoint(MaximalAdjoint):
         self.met: set[int] = set()  # geometries of pairs that were awake
         self.names = TouchingNames(engine)
 
-    def sections(self, tape: TouchingTape, rows_at: Any, rows_bar: Any) -> Iterator[tuple[int, int, Touch]]:
-        """The lists of what was near from the last one to the first, with scene and graph of the engine made for each."""
-        engine = self.engine
-        for begin, end, places in reversed(tape.sections()):
-            engine.follow_places(places)
-            touch = new_touch(engine.scene, engine.sizes[0], engine.graph.work.bodies if rows_at is None else rows_at, rows_bar)
-            yield begin, end, touch
-            self.gather(touch)
+    def sections(self, tape: TouchingTape) -> Iterator[tuple[Section, Touch]]:
+        """The lists of what was near from the last one to the first, with room for their bars, which are taken after each."""
+        for section in self.engine.sections(tape):
+            touch = self.new_touch(section)
+            yield section, touch
+            self.gather(section, touch)
 
-    def gather(self, touch: Touch) -> None:
+    def new_touch(self, section: Section) -> Touch:
+        """Room for the bars of a section: rows are taken at the knot."""
+        return new_touch(section.scene, self.engine.sizes[0], section.graph.work.bodies, self.bars.bodies)
+
+    def gather(self, section: Section, touch: Touch) -> None:
         """Take the bars of a list of contacts as those of the mechanism's own."""
-        engine, standing = self.engine, self.engine.standing
+        standing = section.standing
         for name in CONTACT_BAR.names or ():
             np.add.at(self.grounds[name], standing, touch.contacts[name][: len(standing)])
         for name in LIMIT_BAR.names or ():
             self.limits[name] += touch.limits[name]
         for name in ROUND_BAR.names or ():
             self.rounds[name] += touch.rounds[name]
-        for pair in engine.scene.shapes.pairs:
+        for pair in section.scene.shapes.pairs:
             slots = touch.contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])]
             both = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(2))
             both += slots["friction"].sum(), slots["restitution"].sum()

@@ -117,19 +117,20 @@ class TouchingNodes:
         self.models = {id(one.model): one for one in models}
         self.order = models
         self.own = touching_model(engine.mechanism)
+        self.section: Any = None
 
     def awake(self) -> np.ndarray:
         """Indices of the solver's nodes of what is awake in the scene, and of all limits."""
-        scene = self.engine.scene
+        scene = self.section.scene
         self.contacts = np.flatnonzero(scene.contacts["awake"])
         self.laws = self._laws()
         return np.concatenate([scene.contacts["node"][self.contacts], scene.limits["node"]]).astype(int)
 
     def _friction(self, one: TouchingModel) -> np.ndarray:
         """(nodes,) coefficients of friction of a model."""
-        engine, scene = self.engine, self.engine.scene
+        scene, standing = self.section.scene, self.section.standing
         found = np.zeros(len(scene.contacts))
-        found[: len(engine.standing)] = one.grounds["friction"][engine.standing]
+        found[: len(standing)] = one.grounds["friction"][standing]
         for pair in scene.shapes.pairs:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
             found[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.friction  # type: ignore[union-attr]
@@ -137,15 +138,14 @@ class TouchingNodes:
 
     def _laws(self) -> np.ndarray:
         """Tangents of the coefficients of friction."""
-        total = np.zeros(len(self.contacts) + len(self.engine.scene.limits))
+        total = np.zeros(len(self.contacts) + len(self.section.scene.limits))
         for (_, weight), one in zip(self.offsets, self.order):
             total += weight / self.step * self._friction(one)
         return total
 
     def put(self, offset: float, tangent: np.ndarray, model: Model) -> Any:
         """The scene with the numbers of a model and impulses moved along their tangents."""
-        engine, one = self.engine, self.models.get(id(model), self.own)
-        scene, standing = engine.scene, engine.standing
+        one, scene, standing = self.models.get(id(model), self.own), self.section.scene, self.section.standing
         contacts, limits = scene.contacts, scene.limits
         for name in FEATURES:
             if name != "friction":

@@ -31,10 +31,10 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
         if len(knots.push) > tape.steps[-1].knot + 1:
             ends[-1] = tape.steps[-1].knot + 1
         felt = knots._replace(push=np.concatenate([knots.push, np.zeros((len(knots.push), 1, 6))], axis=1))
-        for begin, end, touch in self.sections(tape, None, self.bars.bodies):
+        for section, touch in self.sections(tape):
             worst = pull_contact_steps(
-                self.model, engine.graph.work, engine.scene, engine.compliance, tape.arrays, tape.kept, begin, end, self.bars, touch, felt, begins,
-                ends, engine.options.resting_speed, pushes, rows, tensions,
+                self.model, section.graph.work, section.scene, engine.compliance, tape.arrays, section.kept, section.first, section.begin, section.end,
+                self.bars, touch, felt, begins, ends, engine.options.resting_speed, pushes, rows, tensions,
             )
             if not 0.0 <= worst < LOOSE:
                 raise GradientError(

@@ -54,8 +54,8 @@ class ContactEngine(TouchingEngine, VariationalEngine):
     def _recall(self, state: VariationalState) -> None:
         recall(self.model, self.graph.work, state)
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        return build_graph(self.model, contacts=contacts)
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        return build_graph(self.model, contacts=contacts, firm=firm)
 
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,

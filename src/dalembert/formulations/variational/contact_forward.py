@@ -12,7 +12,9 @@ from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import new_tape
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.contact_engine import Section
 from dalembert.formulations.maximal.forward import OFFSETS
+from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import new_touch
@@ -59,23 +61,31 @@ class ContactForward(VariationalForward):
         plain, loads = recording.plain, forces_as_loads(inputs, recording.tape, knots)
         super().__init__(engine, plain, loads, knots, dt, coordinates, [one.model for one in models], step, change)
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
-        self.scene = engine.scene
-        self.places: np.ndarray | None = None
+        self.section: Section | None = None
         self.lasting = engine._new_state()
 
-    def open_nodes(self, tape: Tape, index: int) -> None:
+    @property
+    def graph(self) -> Graph:
+        return self.engine.graph if self.section is None else self.section.graph
+
+    def segment(self, tape: Tape, first: int, last: int) -> None:
         assert isinstance(tape, TouchingTape)
-        places = next(places for begin, end, places in tape.sections() if begin <= index < end)
-        self.engine.follow_places(places)
+        self.sections = list(self.engine.sections(tape))
+        super().segment(tape, first, last)
+        self.section = None
+
+    def open_nodes(self, tape: Tape, index: int) -> None:
+        self.section = next(section for section in self.sections if section.begin <= index < section.end)
+        self.nodes.section = self.section
         self.recall(tape, index)
         self.touching = self.nodes.awake()
         bodies, joints, _ = self.engine.sizes
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
     def recall(self, tape: Tape, index: int) -> None:
-        assert isinstance(tape, TouchingTape)
-        self.scene = self.engine.scene
-        recall_encounter(self.model, self.engine.graph.work, self.scene, tape.arrays, tape.kept, index)
+        assert self.section is not None
+        self.scene, section = self.section.scene, self.section
+        recall_encounter(self.model, section.graph.work, self.scene, tape.arrays, section.kept, section.first, index)
 
     def move_nodes(self, offset: float, tangent: np.ndarray, model: Model) -> None:
         self.scene = self.nodes.put(offset, tangent, model)
@@ -95,7 +105,7 @@ class ContactForward(VariationalForward):
         read_nodes(self.scene, dt, values)
         note_forces(model, self.scene, at, 0, 1.0 / h)
         state = self.engine.view(self.lasting)
-        keep_forces(model, self.engine.graph.work, self.scene, state, 1.0 / h, self.engine.options.resting_speed)
+        keep_forces(model, self.graph.work, self.scene, state, 1.0 / h, self.engine.options.resting_speed)
         parts = values, at.wrench[0], at.friction[0] + at.limit[0], state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
         return np.concatenate([part.ravel() for part in parts])
 

@@ -114,10 +114,10 @@ def place_nodes(model, work, scene):
 
 
 @kernel
-def recall_encounter(model, work, scene, tape, kept, entry):
-    """Put a taped interval into work and scene, its knot evaluated."""
+def recall_encounter(model, work, scene, tape, kept, begin, entry):
+    """Put a taped interval into work and scene, its knot evaluated. ``kept``: the log of contacts from ``begin`` on."""
     recall_interval(model, work, tape, entry)
-    recall_nodes(scene, kept, tape.span[entry], tape.limits[entry])
+    recall_nodes(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
     place_nodes(model, work, scene)
 
 
@@ -219,7 +219,7 @@ def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
 
 @kernel
 def pull_contact_steps(
-    model, work, scene, compliance, tape, kept, first, last, bars, touch, at_knots, knots, ends, resting, pushes, joint_bars, tensions,
+    model, work, scene, compliance, tape, kept, begin, first, last, bars, touch, at_knots, knots, ends, resting, pushes, joint_bars, tensions,
 ):
     """The adjoint from the end of entry ``last - 1`` back to the beginning of entry ``first``, with the cotangents in ``after``.
 
@@ -229,7 +229,7 @@ def pull_contact_steps(
     """
     worst = 0.0
     for entry in range(last - 1, first - 1, -1):
-        recall_encounter(model, work, scene, tape, kept, entry)
+        recall_encounter(model, work, scene, tape, kept, begin, entry)
         before, dt = tape.clock[entry, 0], tape.clock[entry, 1]
         interval = Interval(model, work, dt, 0.5 * (before + dt), compliance)
         clear_step(model, bars)

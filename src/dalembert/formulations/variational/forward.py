@@ -49,7 +49,7 @@ class VariationalForward(MaximalForward):
         h = 0.5 * (before + dt)
         n, rows, couplings = engine.sizes
         self.open_nodes(tape, index)
-        work = engine.graph.work
+        work = self.graph.work
         du, dmu, dtie, dnode = np.zeros((n, 6)), np.zeros((rows, 6)), np.zeros(couplings), np.zeros((len(self.touching), 3))
 
         def evaluate(offset: float, model: Model) -> np.ndarray:
@@ -103,7 +103,7 @@ class VariationalForward(MaximalForward):
 
     def recall(self, tape: Tape, index: int) -> None:
         """Put an entry into the work."""
-        recall_interval(self.model, self.engine.graph.work, tape.arrays, index)
+        recall_interval(self.model, self.graph.work, tape.arrays, index)
 
     def move_nodes(self, offset: float, tangent: np.ndarray, model: Model) -> None:
         """Numbers of the nodes of a model, and their impulses (nodes, 3) so far along their tangents."""
@@ -135,7 +135,7 @@ class VariationalForward(MaximalForward):
 
     def _after(self, model: Model, dt: float, reference: np.ndarray) -> np.ndarray:
         """Residuals and the next state, one after the other; orientations relative to those of the run."""
-        work = self.engine.graph.work
+        work = self.graph.work
         at, rows = work.bodies[:-1], work.joints
         J = model.bodies["inertia"][:-1].reshape(-1, 3, 3)
         Jw = np.einsum("nij,nj->ni", J, at["w"])
