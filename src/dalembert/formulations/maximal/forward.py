@@ -62,9 +62,12 @@ class MaximalForward:
         #: tangents of what contacts exert at the knots on bodies and along directions
         self.felt = np.zeros((knots, engine.sizes[0], 6)), np.zeros((knots, engine.sizes[1], 6))
 
+    #: how far differences reach, as part of the usual
+    reach: float = 1.0
+
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
-        step = STEP / max(size, 1e-300) if size > 0.0 else 0.0
+        step = self.reach * STEP / max(size, 1e-300) if size > 0.0 else 0.0
         total = sum(weight / step * function(offset * step, self.model) for offset, weight in OFFSETS) if step else 0.0
         for (_, weight), model in zip(OFFSETS, self.models):
             total = total + weight / self.step * function(0.0, model)

@@ -317,33 +317,3 @@ def clear_touch(touch):
         own = touch.limits[i]
         own.gamma[0] = own.gamma[1] = own.beta = 0.0
     touch.dvelocity[:] = 0.0
-
-
-@kernel
-def fold_pairs(scene, touch):
-    """Give the bars of features of pairs to the shapes that they belong to: features have other roles in the next step."""
-    pairs, geometries = scene.shapes.pairs, scene.shapes.geometries
-    for k in range(pairs.shape[0]):
-        pair = pairs[k]
-        for s in range(pair.first, pair.first + pair.slots):
-            contact, own = scene.contacts[s], touch.contacts[s]
-            if contact.awake == 0:
-                continue
-            straight = geometries[pair.i].body == contact.a
-            first, second = (pair.i, pair.j) if straight else (pair.j, pair.i)
-            fold_round(geometries[first], touch.rounds[first], load3(contact.point), load3(own.point), own.radius)
-            fold_round(geometries[second], touch.rounds[second], load3(contact.point_b), load3(own.point_b), own.radius_b)
-            own.radius = own.radius_b = own.offset = 0.0
-            for c in range(3):
-                own.point[c] = own.point_b[c] = own.axis[c] = own.axis_b[c] = own.semi[c] = own.turn[c] = 0.0
-
-
-@inline
-def fold_round(geometry, bar, point, point_bar, radius_bar):
-    """A ball on a round geometry: at its middle or one of its ends."""
-    if geometry.form == ROUND:
-        bar.radius += radius_bar
-        add_to3(bar.position, 1.0, point_bar)
-        if geometry.half > 0.0:
-            axis = load3(geometry.axis)
-            bar.half += dot3(sub3(point, load3(geometry.position)), axis) / geometry.half * dot3(axis, point_bar)

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.contact.records import Scene
+from dalembert.contact.records import CONTACT, Scene
+from dalembert.contact.shapes import SLOTS
 from dalembert.model.records import F, fields
 
 #: weights ``b`` of a contact's rows, bars of its impulses; of its law and of its features, in the bodies' frames
@@ -30,6 +31,7 @@ class Touch(NamedTuple):
     rows_at: Any
     rows_bar: Any
     field: np.ndarray  # (2, 3, 6) scratch: what the rows of a node are weighed with, by its bodies
+    trial: np.ndarray  # scratch: contacts of a pair at another pose
 
 
 AFTER, BEFORE, FALL = range(3)
@@ -40,4 +42,5 @@ def new_touch(scene: Scene, bodies: int, rows_at: Any, rows_bar: Any) -> Touch:
     return Touch(
         np.zeros(len(scene.contacts), CONTACT_BAR), np.zeros(len(scene.limits), LIMIT_BAR), np.zeros(len(scene.shapes.geometries), ROUND_BAR),
         np.zeros((3, bodies + 1, 6)), np.zeros((3, bodies + 1, 6)), rows_at, rows_bar, np.zeros((2, 3, 6)),
+        np.zeros(SLOTS, CONTACT),
     )

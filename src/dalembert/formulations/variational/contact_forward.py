@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.contact.forces import keep_forces
-from dalembert.contact.narrow import find_features
+from dalembert.contact.narrow import POLYHEDRON, find_features
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import new_tape
 from dalembert.formulations.derivatives import InputBars
@@ -63,6 +63,8 @@ class ContactForward(VariationalForward):
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.lasting = engine._new_state()
+        if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON):  # of which other features may touch not far from here
+            self.reach = 0.1
 
     @property
     def graph(self) -> Graph:
@@ -95,6 +97,7 @@ class ContactForward(VariationalForward):
 
     def open(self, interval: Interval) -> bool:
         self.scene = self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)
+        place_nodes(self.model, interval.work, self.scene)  # with the numbers of the run itself
         touch = new_touch(self.scene, self.engine.sizes[0], interval.work.bodies, self.bars.bodies)
         return open_encounter(interval, self.scene, self.bars, touch)
 
@@ -115,6 +118,7 @@ class ContactForward(VariationalForward):
         return rows
 
     def note_nodes(self, values: np.ndarray, step: Any, knot: int) -> None:
+        self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)  # the scene is used again
         bodies, joints, _ = self.engine.sizes
         sizes = np.cumsum([3 * len(self.touching), 6 * bodies, 6 * joints, 6 * bodies])
         _, wrench, along, lasting, lasting_along = np.split(values, sizes)

@@ -16,13 +16,13 @@ from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.pull_contacts import (
     clear_touch,
-    fold_pairs,
     load_nodes,
     pull_contact_force,
     pull_nodes,
     store_node_weights,
 )
 from dalembert.formulations.maximal.pull_joints import add_to3
+from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE
 from dalembert.formulations.variational.adjoint import (
     PASSES,
