@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Adjoint, Cotangents
+from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import PLACING, WEIGHING, Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
@@ -76,9 +77,10 @@ def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> C
     )
 
 
-def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], smoothing: float = 0.0) -> Derivatives:
     """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``."""
     record = record_of(trajectory)
+    smooth = Smoothing(record, smoothing)
     names = read_names(record.mechanism, record.steps, parameters)
     if any(name in cotangents for name in FORCES):
         raise GradientError("gradients of joint forces and torques are not there yet: jvp gives their tangents")
@@ -86,13 +88,16 @@ def pull_back(trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], param
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
     )
     for tape, first, last in record.segments():
-        adjoint.segment(tape, first, last)
+        adjoint.segment(smooth(tape, first), first, last)
+    smooth.warn()
     bars = adjoint.start()
     beginning = Beginning(record) if any(_may_place(name) for name in names) else None
     placing = [name for name in names if beginning is not None and beginning.matters(name)]
     started = beginning.pull(placing, bars.pose, bars.velocity, adjoint.inputs.target[0]) if beginning is not None else {}
     gradients = {name.text: np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names}
-    return {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}
+    return Derivatives(
+        {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}, smooth.smoothing,
+    )
 
 
 def _may_place(name: Name) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
 from dalembert.gradients.adjoint import record_of
+from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
@@ -27,9 +28,10 @@ STEP, SHIFT = 1e-3, 3e-4
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
 
-def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike], smoothing: float = 0.0) -> Derivatives:
     """Tangents of everything that a run gives, along a change of parameters."""
     record = record_of(trajectory)
+    smooth = Smoothing(record, smoothing)
     if not isinstance(tangents, Mapping) or not tangents:
         raise GradientError(f"tangents must be a dict of names and values, such as {{'elbow.damping': 1.0}}, got {tangents!r}")
     names = {name.text: name for name in read_names(record.mechanism, record.steps, list(tangents))}
@@ -50,8 +52,9 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     )
     forward.begin(pose, velocity, target)
     for tape, first, last in reversed(list(record.segments())):
-        forward.segment(tape, first, last)
-    return forward.outputs()
+        forward.segment(smooth(tape, first), first, last)
+    smooth.warn()
+    return Derivatives(forward.outputs(), smooth.smoothing)
 
 
 def _checked(name: Name, value: ArrayLike) -> np.ndarray:

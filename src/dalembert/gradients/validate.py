@@ -77,13 +77,15 @@ def validate_gradients(
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
     values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
+    gradient_smoothing: float = 0.0,
 ) -> GradientCheck:
     """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
 
     ``parameters``: names, all that the mechanism has by default; ``setup(sim)`` sets the start; ``inputs``: {name: (steps, ...)};
     ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
     ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; ``step``: of the differences, as part of
-    a number or in m and rad.
+    a number or in m and rad. ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``; smoothed derivatives are not those of the run, and
+    are compared with forward sensitivities alone.
     """
     scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False)
     names = scenario.names(all_names(mechanism) if parameters is None else parameters)
@@ -91,13 +93,14 @@ def validate_gradients(
     base = {name: np.asarray(value, dtype=float) for name, value in (values or {}).items()}
     run = scenario.run(base, tape=True)
     cotangents = {name: random.normal(size=output_shape(run, name)) for name in outputs}
-    gradients = run.vjp(cotangents, [name.text for name in names])
+    gradients = run.vjp(cotangents, [name.text for name in names], gradient_smoothing=gradient_smoothing)
+    differences = differences and gradients.smoothing == 0.0
     rows = []
     for name in names:
         given = (directions or {}).get(name.text)
         change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
         adjoint = float(np.sum(gradients[name.text] * change))
-        tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
+        tangent, scale = (_forward(run, cotangents, name, change, gradient_smoothing) if forward else (np.nan, 0.0))
         difference = _difference(scenario, base, cotangents, name, change, step) if differences else np.nan
         scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), LEAST * _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
@@ -142,10 +145,10 @@ def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
     return sum(float(np.sum(np.abs(weights * (1.0 if name == "orientation" else read_output(run, name))))) for name, weights in cotangents.items())
 
 
-def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray) -> tuple[float, float]:
+def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, smoothing: float) -> tuple[float, float]:
     """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
-        tangents = run.jvp({name.text: change})
+        tangents = run.jvp({name.text: change}, gradient_smoothing=smoothing)
     except GradientError:
         return np.nan, 0.0
     value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())

@@ -17,6 +17,7 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.gradients.events import Derivatives
 
 
 @dataclass(frozen=True)
@@ -293,22 +294,29 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
-    def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+    def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, gradient_smoothing: float = 0.0) -> Derivatives:
         """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).
 
         ``cotangents``: any of "position", "orientation" (by body-frame tangents), "velocity", "angular_velocity" (N, bodies, 3),
         "coordinate", "rate" (N, joints, 6), "energy", "kinetic", "potential" (N,). ``parameters``: names as in
         ``Simulation.parameters``, and of the start and the inputs: see the page on gradients.
+
+        Through contacts, limits and dry friction the gradient is exact for this run. With ``gradient_smoothing`` (m/s, or rad/s of
+        limits) it is that of the same steps solved less sharply, as if contacts pushed from some way off; the run stays as it is.
+        The result's ``smoothing`` says which was used.
         """
         from dalembert.gradients.adjoint import pull_back
 
-        return pull_back(self, cotangents, parameters)
+        return pull_back(self, cotangents, parameters, gradient_smoothing)
 
-    def jvp(self, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents."""
+    def jvp(self, tangents: Mapping[str, ArrayLike], *, gradient_smoothing: float = 0.0) -> Derivatives:
+        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents.
+
+        ``gradient_smoothing`` as for ``vjp``.
+        """
         from dalembert.gradients.forward import push_forward
 
-        return push_forward(self, tangents)
+        return push_forward(self, tangents, gradient_smoothing)
 
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""

@@ -54,6 +54,19 @@ class TouchingTape(Tape):
     def bytes(self) -> int:
         return super().bytes + self.kept.nbytes
 
+    def copy(self) -> TouchingTape:
+        """A tape of the same steps, whose solutions may be changed."""
+        new = TouchingTape(self.new_arrays, 1, self.each, 0)
+        new.arrays, new.count, new.steps = type(self.arrays)(*(array[: self.count].copy() for array in self.arrays)), self.count, self.steps
+        new.kept, new.pages = self.kept[: self.used].copy(), self.pages
+        return new
+
+    def knots(self) -> np.ndarray:
+        """(entries,) the knot that the step of each entry begins at, or that it lies after."""
+        knots = np.array([step.knot for step in self.steps], dtype=int)
+        kind = getattr(self.arrays, "kind", None)
+        return knots if kind is None else knots[np.cumsum(kind[: self.count, 0] == 0) - 1]
+
     def sections(self) -> list[tuple[int, int, np.ndarray]]:
         """First and last entries of each list of what was near, with its places, in order; empty ones left out."""
         ends = [*(page.entry for page in self.pages[1:]), self.count]

@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.contact.events import is_impact, limit_approach, velocity_before
 from dalembert.contact.forces import note_state, write_log
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.kept import KEPT_LIMIT, keep_nodes, recall_nodes
+from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
 from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.pull_contacts import (
@@ -34,7 +34,7 @@ from dalembert.formulations.variational.adjoint import (
     pull_equations,
     store_weights,
 )
-from dalembert.formulations.variational.contact_step import contact_step, nodes, note_after, note_forces
+from dalembert.formulations.variational.contact_step import contact_step, interior_point, nodes, note_after, note_forces
 from dalembert.formulations.variational.equations import (
     Interval,
     balance,
@@ -51,7 +51,7 @@ from dalembert.model.pose import put6
 from dalembert.solvers.outcomes import LOG_FULL, SOLVED
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3
 
-node_residual, node_jacobian = nodes.residual, nodes.jacobian
+node_residual, node_jacobian, relax = nodes.residual, nodes.jacobian, interior_point.relax
 
 
 class ContactVariationalTape(NamedTuple):
@@ -119,6 +119,21 @@ def recall_encounter(model, work, scene, tape, kept, begin, entry):
     recall_interval(model, work, tape, entry)
     recall_nodes(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
     place_nodes(model, work, scene)
+
+
+@kernel
+def relax_steps(model, work, scene, compliance, tape, kept, begin, first, last, kappa, tolerance, iterations):
+    """Solve the steps of a tape again with products ``kappa``, each from the state that it began with. Returns an entry that failed, or -1."""
+    for entry in range(first, last):
+        recall_encounter(model, work, scene, tape, kept, begin, entry)
+        before, dt = tape.clock[entry, 0], tape.clock[entry, 1]
+        interval = Interval(model, work, dt, 0.5 * (before + dt), compliance)
+        guess_from_kept(scene)
+        if relax(Encounter(interval, scene, dt), kappa, tolerance, iterations) != SOLVED:
+            return entry
+        keep_step(model, work, tape, entry, dt)
+        keep_again(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
+    return -1
 
 
 @kernel
