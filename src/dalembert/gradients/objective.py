@@ -24,8 +24,10 @@ class ValueAndGradient:
     ``scipy.optimize.minimize(f, f.x0, jac=True)``; ``values(x)`` gives a vector by names, ``run(x)`` the run, ``vector(values)`` a vector.
     """
 
-    def __init__(self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None) -> None:
-        self.scenario, self.loss = scenario, loss
+    def __init__(
+        self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None, smoothing: float = 0.0,
+    ) -> None:
+        self.scenario, self.loss, self.smoothing = scenario, loss, smoothing
         self.names = scenario.names(parameters)
         if not self.names:
             raise GradientError("value_and_gradient needs at least one parameter")
@@ -58,19 +60,21 @@ class ValueAndGradient:
     def __call__(self, x: ArrayLike) -> tuple[float, np.ndarray]:
         run = self.run(x, tape=True)
         value, cotangents = self.loss(run)
-        gradients = run.vjp(cotangents, [name.text for name in self.names])
+        gradients = run.vjp(cotangents, [name.text for name in self.names], gradient_smoothing=self.smoothing)
         return float(value), np.concatenate([gradients[name.text].ravel() for name in self.names])
 
 
 def value_and_gradient(
     mechanism: Mechanism, formulation: Formulation, duration: float, parameters: Sequence[str], loss: Loss, *,
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, values: Mapping[str, ArrayLike] | None = None,
-    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences",
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
 ) -> ValueAndGradient:
     """A function of parameters for ``scipy.optimize.minimize(..., jac=True)``: the loss of a run, and its gradient by the adjoint.
 
     ``loss(run)`` gives its value and a dict of its derivatives by what the run gives ("position", "velocity", ...), as
     ``Trajectory.vjp`` takes them. ``setup(sim)``: sets joints, velocities and targets before the run; ``inputs``: {name: (steps, ...)};
-    ``values``: where to begin, by name, by default where the mechanism is; ``control``, ``control_derivative``: as of ``Simulation.run``.
+    ``values``: where to begin, by name, by default where the mechanism is; ``control``, ``control_derivative``: as of ``Simulation.run``;
+    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``; values are those of the run itself.
     """
-    return ValueAndGradient(Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative), parameters, loss, values)
+    scenario = Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative)
+    return ValueAndGradient(scenario, parameters, loss, values, gradient_smoothing)
