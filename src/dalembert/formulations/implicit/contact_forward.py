@@ -86,10 +86,7 @@ class ContactForward(ImplicitForward):
         self.section = None
 
     def _after(self, arrays: Any, entry: int, count: int, order: int, dt: float) -> np.ndarray:
-        if entry + count < self.tape.count:  # as the run went on, also where its steps were solved less sharply
-            body = arrays.bodies[entry + count]
-            return np.concatenate([body[name] for name in ("x", "q", "v", "w")], axis=1)
-        return super()._after(arrays, entry, count, order, dt)
+        return super()._after(self.tape.run.arrays, entry, count, order, dt)  # as the run went on
 
     def open_nodes(self, tape: Tape, entry: int) -> None:
         section = next(section for section in self.sections if section.begin <= entry < section.end)

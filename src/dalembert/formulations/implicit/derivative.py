@@ -37,7 +37,7 @@ class ImplicitAdjoint(MaximalAdjoint):
     def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
         """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
         knots, last = self.new_knots(count), first + count
-        states = knot_states(tape, self.engine.tableau, count)
+        states = knot_states(getattr(tape, "run", tape), self.engine.tableau, count)
         self.first = states[0]
         cotangents = self.part(first, last)
         if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
