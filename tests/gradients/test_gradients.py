@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pairs import TYPES, pair, with_laws
 
 import dalembert as da
+from dalembert.gradients.validate import SMOOTH as OUTPUTS
 from dalembert.simulation import record
 
 VARIATIONAL = da.Variational(dt=0.01, tolerance=1e-13)
@@ -18,6 +19,9 @@ METHODS = {
 }
 ALL = pytest.mark.parametrize("formulation", METHODS.values(), ids=METHODS.keys())
 SOME = pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
+#: all of them, three in the long run only
+LONG = pytest.mark.parametrize(
+    "formulation", [pytest.param(f, id=m, marks=[] if m in ("variational", "bdf2") else pytest.mark.slow) for m, f in METHODS.items()])
 #: the bars: adjoint against forward, and against differences of the run
 EXACT, SMOOTH = 1e-9, 1e-6
 
@@ -39,7 +43,7 @@ def throw(mechanism: da.Mechanism, seed: int = 0):
     return setup
 
 
-@ALL
+@LONG
 def test_a_double_pendulum_by_all_its_parameters(formulation):
     def setup(sim):
         sim.set_joint("joint 1", 0.4, rate=0.5)
@@ -48,7 +52,7 @@ def test_a_double_pendulum_by_all_its_parameters(formulation):
     assert_right(da.validate_gradients(da.zoo.double_pendulum(), formulation, steps=4, setup=setup))
 
 
-@ALL
+@LONG
 def test_all_kinds_of_forces(formulation):
     """Springs, dampers, servos, rotors, gears, paths, cables, drags, penalties, users' laws."""
     mechanism = everything()
@@ -62,7 +66,8 @@ def test_all_kinds_of_forces(formulation):
         "e.force", "a.torque", "hinge.input", "ball.input", "path.input", "e.input", "ball.start", "slide.start_rate",
     ]
     # what users' functions say is differenced, also inside the steps, and forward sensitivities difference it again
-    assert_right(da.validate_gradients(mechanism, formulation, names, steps=steps, inputs=inputs, seed=2), forward=1e-8, differences=1e-5)
+    outputs = (*OUTPUTS, "force", "torque")
+    assert_right(da.validate_gradients(mechanism, formulation, names, steps=steps, inputs=inputs, seed=2, outputs=outputs), forward=1e-8, differences=1e-5)
 
 
 @pytest.mark.slow

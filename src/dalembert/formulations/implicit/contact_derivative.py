@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.errors import GradientError
 from dalembert.formulations.implicit.contact_tape import pull_contact_stages
 from dalembert.formulations.implicit.derivative import ImplicitAdjoint
 from dalembert.formulations.maximal.adjoint import KnotBars
@@ -27,6 +28,11 @@ def touch_of(engine: Any, section: Section) -> Touch:
 
 class ContactAdjoint(TouchingAdjoint, ImplicitAdjoint):
     """What bounces, and rows at a guessed pose, look back to the knot before the last one, whatever the method."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        if self.forces is not None:
+            raise GradientError(f"gradients of joint forces of {self.mechanism.name!r} are not there yet in Implicit, as something may touch in it: use Variational")
 
     @property
     def looks_back(self) -> bool:

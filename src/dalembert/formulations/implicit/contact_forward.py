@@ -68,8 +68,8 @@ class ContactForward(ImplicitForward):
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.touch: Touch | None = None
-        if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON):  # of which other features may touch not far from here
-            self.reach = 0.1
+        # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
+        self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
 
     @property
     def graph(self) -> Graph:
@@ -143,6 +143,10 @@ class ContactForward(ImplicitForward):
         rows = np.zeros_like(tangent)
         linear_rows(self.scene, np.zeros((3, 3)), np.ascontiguousarray(values), tangent, self.nodes.laws, gamma, rows)
         return rows
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """All but forces of joints, which depend on those of contacts."""
+        return {name: values for name, values in super().outputs().items() if name not in ("force", "torque")}
 
     def close_nodes(self) -> None:
         self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)  # the scene is used again

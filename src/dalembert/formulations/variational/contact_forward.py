@@ -68,8 +68,8 @@ class ContactForward(VariationalForward):
         self.section: Section | None = None
         self.lasting = engine._new_state()
         self.velocity = np.zeros((3, engine.sizes[0] + 1, 6))
-        if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON):  # of which other features may touch not far from here
-            self.reach = 0.1
+        # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
+        self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
 
     @property
     def graph(self) -> Graph:
