@@ -85,7 +85,7 @@ def pull_back(
 ) -> Derivatives:
     """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``.
 
-    ``weights``, ``drive_weight``: of the norm in which forces of redundant rows are least.
+    ``weights``, ``drive_weight``: of the norm in which forces of redundant rows are least; ``smoothing`` (m/s) of contacts.
     """
     record = record_of(trajectory)
     smooth = Smoothing(record, smoothing)
@@ -112,10 +112,7 @@ def pull_back(
 
 def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray, smooth: Smoothing) -> None:
     """A backward pass over a run whose controller is part of what is differentiated, knot by knot."""
-    if not hasattr(adjoint, "add_seen"):
-        raise GradientError(
-            f"this run of {record.mechanism.name!r} cannot be differentiated through its controller: let its inputs count as given, sim.run(..., control_derivative=None)"
-        )
+    check_control(record, adjoint, "add_seen")
     controller, bars = Controller(record, coordinates), adjoint.inputs
     held = np.zeros_like(bars.target[0])  # of targets that were not set anew
     for tape, first, _ in record.segments():
@@ -127,6 +124,14 @@ def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray, smoot
             cotangents, gave = controller.pull(knot, answer)
             held = np.where(gave[-target.size :].reshape(target.shape), 0.0, target)
             adjoint.add_seen(knot, cotangents, controller.inputs_before(knot), controller.target_rates(knot))
+
+
+def check_control(record: Record, passing: Any, ability: str) -> None:
+    """Refuse a pass through a controller that a formulation cannot make; with contacts, what it sees depends on the forces of the step before."""
+    if not hasattr(passing, ability) or not getattr(record.engine, "follows_control", True):
+        raise GradientError(
+            f"this run of {record.mechanism.name!r} cannot be differentiated through its controller: let its inputs count as given, sim.run(..., control_derivative=None)"
+        )
 
 
 def weigh_forces(passing: Any, weights: Mapping[str, ArrayLike] | None, drive_weight: float | None) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
-from dalembert.gradients.adjoint import record_of, weigh_forces
+from dalembert.gradients.adjoint import check_control, record_of, weigh_forces
 from dalembert.gradients.controller import Controller
 from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import Name, read_names
@@ -56,8 +56,7 @@ def push_forward(
     )
     weigh_forces(forward, weights, drive_weight)
     if record.control is not None:
-        if not hasattr(forward, "controller"):
-            raise GradientError("this run cannot be differentiated through its controller: sim.run(..., control_derivative=None)")
+        check_control(record, forward, "controller")
         forward.controller = Controller(record, trajectory._get("coordinate"))
     forward.begin(pose, velocity, target)
     for tape, first, last in reversed(list(record.segments())):

@@ -74,7 +74,7 @@ def value_and_gradient(
     ``loss(run)`` gives its value and a dict of its derivatives by what the run gives ("position", "velocity", ...), as
     ``Trajectory.vjp`` takes them. ``setup(sim)``: sets joints, velocities and targets before the run; ``inputs``: {name: (steps, ...)};
     ``values``: where to begin, by name, by default where the mechanism is; ``control``, ``control_derivative``: as of ``Simulation.run``;
-    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``; values are those of the run itself.
+    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``, values are those of the run itself.
     """
     scenario = Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative)
     return ValueAndGradient(scenario, parameters, loss, values, gradient_smoothing)

@@ -86,7 +86,7 @@ def validate_gradients(
     ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
     ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; with "force" and "torque" among them, the
     noise of forward sensitivities is that of positions over dt^2; ``step``: of the differences, as part of
-    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``. ``gradient_smoothing`` (m/s): as for
+    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``; ``gradient_smoothing`` (m/s): as for
     ``Trajectory.vjp``; smoothed derivatives are not those of the run, and are compared with forward sensitivities alone.
     """
     scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False, control=control, control_derivative=control_derivative)

@@ -91,6 +91,8 @@ class TouchingEngine(MaximalEngine):
     """
 
     tape: TouchingTape | None
+    #: what a controller sees depends on forces of the step before, through which gradients do not go yet
+    follows_control = False
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)

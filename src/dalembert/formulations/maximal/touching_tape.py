@@ -26,6 +26,8 @@ class TouchingTape(Tape):
         super().__init__(new_arrays, room, each)
         self.kept = np.zeros(max(room, 1) * each * contacts, KEPT_CONTACT)
         self.pages: list[Page] = []
+        #: the tape of the run itself, of one whose steps were solved again
+        self.run: TouchingTape = self
 
     @property
     def used(self) -> int:
@@ -58,7 +60,7 @@ class TouchingTape(Tape):
         """A tape of the same steps, whose solutions may be changed."""
         new = TouchingTape(self.new_arrays, 1, self.each, 0)
         new.arrays, new.count, new.steps = type(self.arrays)(*(array[: self.count].copy() for array in self.arrays)), self.count, self.steps
-        new.kept, new.pages = self.kept[: self.used].copy(), self.pages
+        new.kept, new.pages, new.run = self.kept[: self.used].copy(), self.pages, self.run
         return new
 
     def knots(self) -> np.ndarray:

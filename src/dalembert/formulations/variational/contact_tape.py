@@ -234,12 +234,13 @@ def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
 
 @kernel
 def pull_contact_steps(
-    model, work, scene, compliance, tape, kept, begin, first, last, bars, touch, at_knots, knots, ends, resting, pushes, joint_bars, tensions,
+    model, work, scene, compliance, tape, kept, begin, first, last, bars, touch, at_knots, knots, ends, resting, impulses, ties,
+    pushes, joint_bars, tensions,
 ):
     """The adjoint from the end of entry ``last - 1`` back to the beginning of entry ``first``, with the cotangents in ``after``.
 
     ``knots`` (entries,): the knot that an entry begins at, whose cotangents ``at_knots`` are added there, or -1; ``ends``: the knot whose
-    forces are what lasts of an entry, or -1. ``at_knots.push`` (knots, n + 1, 6). Writes the bars of inputs and targets per entry.
+    forces are what lasts of an entry, or -1. ``at_knots.push`` (knots, n + 1, 6); ``impulses``, ``ties`` as in ``pull_steps``. Writes the bars of inputs and targets per entry.
     Returns the worst residual of the adjoint equations, relative; -1 where one could not be solved.
     """
     worst = 0.0
@@ -249,6 +250,12 @@ def pull_contact_steps(
         interval = Interval(model, work, dt, 0.5 * (before + dt), compliance)
         clear_step(model, bars)
         clear_touch(touch)
+        if impulses.shape[0] > 0:
+            for i in range(model.joints.shape[0]):
+                for k in range(model.joints[i].rows):
+                    bars.joints[i].mu[k] = impulses[entry, i, k]
+            for i in range(model.couplings.shape[0]):
+                bars.couplings[i].mu = ties[entry, i]
         if not open_encounter(interval, scene, bars, touch):
             return -1.0
         kick, knot = 2.0 / (before + dt), knots[entry]
