@@ -149,6 +149,18 @@ class Saddle:
                 break
         return step
 
+    def solve(self, force: np.ndarray, change: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
+        """x and multipliers of W x + G^T multipliers = force, G x = change."""
+        x, multipliers, left = np.zeros(self.count), np.zeros(self.G.shape[0]), self.scale * change
+        for attempt in range(rounds):
+            before = np.abs(left).max(initial=0.0)
+            parts = self.lu.solve(np.concatenate([force if attempt == 0 else np.zeros(self.count), left]))
+            x, multipliers = x + parts[: self.count], multipliers + parts[self.count :]
+            left = self.scale * change - self.G @ x
+            if attempt > 0 and not np.abs(left).max(initial=0.0) < 0.9 * before:
+                break
+        return x, self.scale * multipliers
+
     def pull(self, bar: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
         """The transposed of ``step`` on a cotangent of it: that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
         change, held, moved = np.zeros(self.G.shape[0]), np.zeros(self.count), np.zeros(self.G.shape[0])
@@ -167,6 +179,11 @@ def row_values(placement: Placement, wishes: Mapping[str, np.ndarray]) -> np.nda
     return np.array(_rows(placement, wishes, None).values)
 
 
+def rate_values(placement: Placement, rates: Mapping[str, np.ndarray]) -> np.ndarray:
+    """What the rows of ``velocity_saddle`` shall change at: the right-hand side of G v, in the order of its rows."""
+    return np.array(_rows(placement, {}, rates).values)
+
+
 def pose_saddle(placement: Placement, wishes: Mapping[str, np.ndarray]) -> tuple[Saddle, Any]:
     """The correction of poses that ``close_loops`` would make at a closed pose, and the rows that it closes."""
     G = _rows(placement, wishes, None).matrix()
@@ -179,6 +196,15 @@ def velocity_saddle(placement: Placement, held: np.ndarray, rates: Mapping[str, 
     factors = np.where(held, STIFF, loose)
     G = _rows(placement, {}, rates).matrix()
     return Saddle(_mass_matrix(placement.model, factors), G, LEAST), G, factors
+
+
+def velocity_equations(
+    placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray], velocity: np.ndarray, multipliers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What settled velocities make zero: W (v - wished) + G^T multipliers, and G v minus the rates asked for."""
+    rows = _rows(placement, {}, rates)
+    G, weight = rows.matrix(), _mass_matrix(placement.model, np.where(held, STIFF, np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)))
+    return weight @ (velocity - wished).ravel() + G.T @ multipliers, G @ velocity.ravel() - np.array(rows.values)
 
 
 def mass_blocks(model: Model) -> np.ndarray:
@@ -274,11 +300,30 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
             break
     if size < 1e-9:
         return
+    failed = bodies.copy()
+    bodies[:] = before
+    if _close_boldly(placement, wishes, weight):
+        return
+    bodies[:] = failed
     worst = int(np.argmax(np.abs(rows.values)))
     message = _open_loop(mechanism, rows.owners[worst], abs(rows.values[worst]), wishes)
     bodies[:] = before
     placement.evaluate()
     raise AssemblyError(message)
+
+
+def _close_boldly(placement: Placement, wishes: Mapping[str, np.ndarray], weight: Any) -> bool:
+    """Full steps, whether or not the first ones open the rows further, as in mechanisms with many loops. True if they close them."""
+    for _ in range(20):
+        rows = _rows(placement, wishes, None)
+        size = _size(rows.values)
+        if size < CLOSED:
+            return True
+        if not np.isfinite(size):
+            return False
+        step = Saddle(weight, rows.matrix(), LEAST).step(-np.array(rows.values)).reshape(-1, 6)
+        _move(placement.work.bodies, step, 0.3)
+    return False
 
 
 def _size(values: list[float]) -> float:
