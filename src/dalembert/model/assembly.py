@@ -35,21 +35,30 @@ class Rows:
     world: int
     values: list[float] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
-    entries: tuple[list[int], list[int], list[float]] = field(default_factory=lambda: ([], [], []))
+    #: rows, bodies and gradients (..., 6)
+    entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, owner: str, value: float, gradients: list[tuple[Any, np.ndarray]]) -> None:
-        row = len(self.values)
+        for body, gradient in gradients:
+            self.entries.append((np.array([len(self.values)]), np.array([body]), gradient[None]))
         self.values.append(float(value))
         self.owners.append(owner)
-        for body, gradient in gradients:
-            if body != self.world:
-                self.entries[0].extend([row] * 6)
-                self.entries[1].extend(range(6 * body, 6 * body + 6))
-                self.entries[2].extend(gradient)
+
+    def add_all(self, owners: list[str], values: np.ndarray, parents: np.ndarray, children: np.ndarray, Gp: np.ndarray, Gc: np.ndarray) -> None:
+        """Rows of joints at once: their gradients (n, 6) by the two bodies."""
+        rows = len(self.values) + np.arange(len(values))
+        self.entries += [(rows, parents, Gp), (rows, children, Gc)]
+        self.values.extend(values.tolist())
+        self.owners.extend(owners)
 
     def matrix(self) -> Any:
-        rows, columns, data = self.entries
-        return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
+        shape = len(self.values), 6 * self.world
+        if not self.entries:
+            return sparse.csr_matrix(shape)
+        rows, bodies, data = (np.concatenate(parts) for parts in zip(*self.entries))
+        inside = bodies != self.world
+        columns = 6 * bodies[inside, None] + np.arange(6)
+        return sparse.csr_matrix((data[inside].ravel(), (np.repeat(rows[inside], 6), columns.ravel())), shape=shape)
 
 
 def _rows(
@@ -63,16 +72,19 @@ def _rows(
     rows = Rows(placement.sizes[0])
     placement.evaluate()
     opened, gaps = placement.opened()
-    for element, joint, at in zip(mechanism.joints, model.joints, work.joints):
-        for k in range(int(joint["locks"])):
-            direction = int(joint["row_direction"][k])
-            if direction >= 0 and not drives:
-                continue
-            rate = at["rate"][direction] if direction >= 0 else 0.0
-            value = opened[element.index, k] if rates is None else rate
-            rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
-        if not element.type.has_rows:
-            _add_moving(rows, placement, element, rates)
+    held = np.arange(opened.shape[1]) < model.joints["locks"][:, None]
+    direction = model.joints["row_direction"][:, : opened.shape[1]]
+    if not drives:
+        held &= direction < 0
+    values = opened
+    if rates is not None:
+        values = np.where(direction >= 0, np.take_along_axis(work.joints["rate"], np.maximum(direction, 0), axis=1), 0.0)
+    first = 0
+    for last in [j.index for j in mechanism.joints if not j.type.has_rows] + [len(mechanism.joints)]:
+        _add_held(rows, placement, held, values, slice(first, last + 1))
+        if last < len(mechanism.joints):
+            _add_moving(rows, placement, mechanism.joints[last], rates)
+        first = last + 1
     for index, (name, coupling) in enumerate(zip(coupling_names(mechanism), model.couplings)):
         if coupling["law"] == CONSTRAINT:
             ends = [(model.ends[e], work.ends["G"][e]) for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))]
@@ -89,6 +101,15 @@ def _rows(
             if not (drives and joint["driven"][i]) and not np.isnan(error):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
+
+
+def _add_held(rows: Rows, placement: Placement, held: np.ndarray, values: np.ndarray, which: slice) -> None:
+    """The rows that some joints hold, joint by joint."""
+    joint, k = np.nonzero(held[which])
+    if len(joint):
+        joint = joint + which.start
+        model, work, names = placement.model.joints, placement.work.joints, placement.mechanism.joints
+        rows.add_all([names[j].name for j in joint], values[joint, k], model["parent"][joint], model["child"][joint], work["Gp"][joint, k], work["Gc"][joint, k])
 
 
 def _add_moving(rows: Rows, placement: Placement, element: JointElement, rates: Mapping[str, np.ndarray] | None) -> None:
