@@ -18,6 +18,9 @@ METHODS = {
 }
 ALL = pytest.mark.parametrize("formulation", METHODS.values(), ids=METHODS.keys())
 SOME = pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
+#: all of them, three in the long run only
+LONG = pytest.mark.parametrize(
+    "formulation", [pytest.param(f, id=m, marks=[] if m in ("variational", "bdf2") else pytest.mark.slow) for m, f in METHODS.items()])
 #: the bars: adjoint against forward, and against differences of the run
 EXACT, SMOOTH = 1e-9, 1e-6
 
@@ -39,7 +42,7 @@ def throw(mechanism: da.Mechanism, seed: int = 0):
     return setup
 
 
-@ALL
+@LONG
 def test_a_double_pendulum_by_all_its_parameters(formulation):
     def setup(sim):
         sim.set_joint("joint 1", 0.4, rate=0.5)
@@ -48,7 +51,7 @@ def test_a_double_pendulum_by_all_its_parameters(formulation):
     assert_right(da.validate_gradients(da.zoo.double_pendulum(), formulation, steps=4, setup=setup))
 
 
-@ALL
+@LONG
 def test_all_kinds_of_forces(formulation):
     """Springs, dampers, servos, rotors, gears, paths, cables, drags, penalties, users' laws."""
     mechanism = everything()
