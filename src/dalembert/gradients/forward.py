@@ -1,7 +1,8 @@
 """How a run changes with parameters: forward sensitivities along one direction."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,7 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     change = {text: _checked(names[text], value) for text, value in tangents.items()}
     inputs = input_tangents(record.mechanism, record.steps, names, change)
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
-    models, step = beside(record.mechanism, model) if model else ([], 1.0)
+    models, step = beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
     pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
     beginning = Beginning(record)
@@ -63,8 +64,8 @@ def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers
 
 
-def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
-    """Models of a mechanism some steps along a change of its numbers, and the step."""
+def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
+    """Models of a mechanism some steps along a change of its numbers, as an engine has them ``compiled``, and the step."""
     known = list_parameters(mechanism, shifts=True)
     step = np.inf
     for text, value in change.items():
@@ -74,9 +75,9 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
             continue
         if what == "inertia":
             part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
-        elif what.startswith(("point", "turn", "centre")):
+        elif what.startswith(("point", "position", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "force", "torque", "gravity"):
+        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])
@@ -91,7 +92,7 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
     models = []
     for offset in OFFSETS:
         values = {text: known[text].value + offset * step * value for text, value in change.items()}
-        models.append(compile_model(with_parameters(mechanism, values, checked=False)))
+        models.append(compiled(with_parameters(mechanism, values, checked=False)))
     return models, step
 
 

@@ -15,7 +15,8 @@ from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_knot import pull_row_values
-from dalembert.gradients.names import PLACING, WEIGHING, Name
+from dalembert.gradients.names import PLACING, STANDING, WEIGHING, Name
+from dalembert.mechanism.mechanism import Body
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
 from dalembert.model.assembly import pose_saddle, rate_values, row_values, velocity_equations, velocity_saddle
 from dalembert.model.pose import joint_rates
@@ -59,7 +60,9 @@ class Beginning:
 
     def matters(self, name: Name) -> bool:
         """Whether the start depends on a parameter at all."""
-        return name.kind == "start" or name.what in PLACING or (name.what in WEIGHING and not self.at_rest)
+        element = self.owners.get(name.owner)
+        stands = isinstance(element, STANDING) or (isinstance(element, Body) and name.what != "centre_of_mass")
+        return name.kind == "start" or (name.what in PLACING and not stands) or (name.what in WEIGHING and not self.at_rest)
 
     # ---- forwards
 

@@ -115,7 +115,7 @@ def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) ->
     if name.what == "inertia":
         root = np.linalg.cholesky(value)
         return root @ (change + change.T) @ root.T * 0.3
-    if name.what.startswith(("point", "centre")):
+    if name.what.startswith(("point", "position", "centre")):
         return 0.1 * change
     return change if name.what.startswith("turn") or not np.all(value) else change * np.abs(value)
 
@@ -161,7 +161,7 @@ def _difference(
     value = base[name.text] if name.text in base else scenario.value(name, sim)
     reference = scenario.run(base).orientation
     size = float(np.abs(change).max(initial=0.0))
-    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "turn", "centre")) else _part(value, change), 1e-300)
+    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
     try:
         return sum(
             weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference) for offset, weight in OFFSETS

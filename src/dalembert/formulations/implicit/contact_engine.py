@@ -58,8 +58,8 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         recall(self.model, self.graph.work, state)
         recall_pose(self.model, self.graph.work, state, False)
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts)
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts, firm=firm)
         self.own = self.own._replace(edges=graph.edges)
         return graph
 

@@ -139,7 +139,7 @@ class ImplicitForward(MaximalForward):
             if not open_stage(Stage(self.model, work, own, gamma, engine.compliance), self.bars):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
             scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
-            found = self.solve(left, right, tied)
+            found = self.solve(left, right, tied, np.zeros((0, 3)))
             q = own.bodies["qp"] + gamma * own.bodies["w"]
             dw = product(q, np.concatenate([found[0][:, 6:], found[0][:, 3:6]], axis=1))
             du, dmu, dtie = du - np.concatenate([found[0][:, :3], dw], axis=1), dmu - found[1], dtie - found[2]
