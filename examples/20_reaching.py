@@ -73,7 +73,7 @@ for k, (name, part) in enumerate(zip(MOTORS, torques.reshape(2, -1))):
     left.step(run.time[:-1], part, where="post", color=COLOURS[k], label=name)
 hand = run.position[:, 1] + Rotation.from_quat(run.orientation[:, 1], scalar_first=True).apply(HAND)
 right.plot(hand[:, 0], hand[:, 2], color=COLOURS[2])
-right.plot(*POINT[[0, 2]], "o", color=COLOURS[1])
+right.plot(*POINT[[0, 2]], "o", color=COLOURS[1], clip_on=False)
 right.set_aspect("equal")
 finish_axis(left, "torque / N m")
 finish_axis(right, "z / m")

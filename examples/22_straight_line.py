@@ -85,8 +85,9 @@ for k, (name, sim) in enumerate(sims.items()):
     pen = turn.body("pen").position
     axis.plot(pen[:, 0], pen[:, 2], color=COLOURS[k], label=name)
     axis.plot(pen[:37:4, 0], pen[:37:4, 2], "o", markersize=3, color=COLOURS[k])
-ends = 2.0 * turn.position[18] - [[0.0, 0.0, 0.0], turn.position[18, 3], [lengths["ground"], 0.0, 0.0], turn.position[18, 3]]  # crank pin, crank pin, pin
-for start, end in ((np.zeros(3), ends[0]), (ends[0], turn.position[18, 3]), (np.array([lengths["ground"], 0.0, 0.0]), ends[2])):
+crank, _, rocker, tip = turn.position[18]  # half way; the middles of links
+foot = np.array([lengths["ground"], 0.0, 0.0])
+for start, end in ((np.zeros(3), 2.0 * crank), (2.0 * crank, tip), (foot, 2.0 * rocker - foot)):
     axis.plot(*zip(start[[0, 2]], end[[0, 2]]), color=INK, linewidth=1.0)
 axis.plot([0, lengths["ground"]], [0, 0], "^", color=INK)
 axis.set_aspect("equal")
