@@ -3,6 +3,7 @@ from dalembert import zoo
 from dalembert.algebra import Algebra
 from dalembert.errors import (
     AssemblyError,
+    BudgetError,
     ControlError,
     DalembertError,
     EnergyWarning,
@@ -13,6 +14,7 @@ from dalembert.errors import (
     MissingExtraError,
     ModelError,
     OverlapError,
+    SaveError,
     SingularBlockError,
     StepFailure,
 )
@@ -21,6 +23,7 @@ from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.gradients.objective import residuals_and_jacobian, value_and_gradient
 from dalembert.gradients.validate import GradientCheck, validate_gradients
+from dalembert.io.budget import Budget
 from dalembert.io.load import load
 from dalembert.learning import jax as jax
 from dalembert.learning import torch as torch
@@ -44,6 +47,8 @@ __all__ = [
     "AssemblyError",
     "Bearing",
     "Box",
+    "Budget",
+    "BudgetError",
     "Capsule",
     "Composite",
     "ControlError",
@@ -66,6 +71,7 @@ __all__ = [
     "OverlapError",
     "Reduced",
     "Rod",
+    "SaveError",
     "Servo",
     "Simulation",
     "SingularBlockError",

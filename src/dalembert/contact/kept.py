@@ -134,3 +134,27 @@ def recall_nodes(scene, log, first, count, limits):
         recall_contact(scene.contacts[log[k].index], log[k])
     for i in range(scene.limits.shape[0]):
         recall_limit(scene.limits[i], limits[i])
+
+
+@kernel
+def guess_from_kept(scene):
+    """Begin an iteration from the impulses that are there."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        contact.gamma0 = contact.gamma
+        contact.beta0[0] = contact.beta[0]
+        contact.beta0[1] = contact.beta[1]
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        limit.gamma0[0] = limit.gamma[0]
+        limit.gamma0[1] = limit.gamma[1]
+        limit.beta0 = limit.beta
+
+
+@kernel
+def keep_again(scene, log, first, count, limits):
+    """Write the nodes of a step where they were recalled from."""
+    for k in range(first, first + count):
+        keep_contact(scene.contacts[log[k].index], log[k])
+    for i in range(scene.limits.shape[0]):
+        keep_limit(scene.limits[i], limits[i])

@@ -61,23 +61,28 @@ class OfParameters:
 class ValueAndGradient(OfParameters):
     """``f(x) -> (value, gradient)`` of a loss of a run: ``scipy.optimize.minimize(f, f.x0, jac=True)``."""
 
-    def __init__(self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None, smoothing: float = 0.0,
+    ) -> None:
         super().__init__(scenario, parameters, values)
-        self.loss = loss
+        self.loss, self.smoothing = loss, smoothing
 
     def __call__(self, x: ArrayLike) -> tuple[float, np.ndarray]:
         run = self.run(x, tape=True)
         value, cotangents = self.loss(run)
-        gradients = run.vjp(cotangents, [name.text for name in self.names])
+        gradients = run.vjp(cotangents, [name.text for name in self.names], gradient_smoothing=self.smoothing)
         return float(value), np.concatenate([gradients[name.text].ravel() for name in self.names])
 
 
 class ResidualsAndJacobian(OfParameters):
     """``r(x) -> (m,)`` of a run and ``r.jacobian(x) -> (m, n)``: ``scipy.optimize.least_squares(r, r.x0, jac=r.jacobian)``."""
 
-    def __init__(self, scenario: Scenario, parameters: Sequence[str], residuals: Residuals, values: Mapping[str, ArrayLike] | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, parameters: Sequence[str], residuals: Residuals, values: Mapping[str, ArrayLike] | None = None,
+        smoothing: float = 0.0,
+    ) -> None:
         super().__init__(scenario, parameters, values)
-        self.residuals = residuals
+        self.residuals, self.smoothing = residuals, smoothing
         self._last: tuple[np.ndarray, Trajectory] | None = None
 
     def _taped(self, x: ArrayLike) -> Trajectory:
@@ -99,30 +104,35 @@ class ResidualsAndJacobian(OfParameters):
             for index in np.ndindex(*name.shape):
                 direction = np.zeros(name.shape)
                 direction[index] = 1.0
-                columns.append(np.asarray(change(run.jvp({name.text: direction})), dtype=float).ravel())
+                columns.append(np.asarray(change(run.jvp({name.text: direction}, gradient_smoothing=self.smoothing)), dtype=float).ravel())
         return np.stack(columns, axis=1)
 
 
 def residuals_and_jacobian(
     mechanism: Mechanism, formulation: Formulation, duration: float, parameters: Sequence[str], residuals: Residuals, *,
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, values: Mapping[str, ArrayLike] | None = None,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
 ) -> ResidualsAndJacobian:
     """Residuals of a run as a function of parameters for ``scipy.optimize.least_squares(r, r.x0, jac=r.jacobian)``.
 
     ``residuals(run)`` gives their values (m,), and a function that turns a change of what the run gives, a dict with "position",
     "coordinate", ... as ``Trajectory.jvp`` has them, into the change (m,) of the values. The rest is as in ``value_and_gradient``.
     """
-    return ResidualsAndJacobian(Scenario(mechanism, formulation, duration, setup, inputs), parameters, residuals, values)
+    scenario = Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative)
+    return ResidualsAndJacobian(scenario, parameters, residuals, values, gradient_smoothing)
 
 
 def value_and_gradient(
     mechanism: Mechanism, formulation: Formulation, duration: float, parameters: Sequence[str], loss: Loss, *,
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, values: Mapping[str, ArrayLike] | None = None,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
 ) -> ValueAndGradient:
     """A function of parameters for ``scipy.optimize.minimize(..., jac=True)``: the loss of a run, and its gradient by the adjoint.
 
     ``loss(run)`` gives its value and a dict of its derivatives by what the run gives ("position", "velocity", ...), as
     ``Trajectory.vjp`` takes them. ``setup(sim)``: sets joints, velocities and targets before the run; ``inputs``: {name: (steps, ...)};
-    ``values``: where to begin, by name, by default where the mechanism is.
+    ``values``: where to begin, by name, by default where the mechanism is; ``control``, ``control_derivative``: as of ``Simulation.run``;
+    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``, values are those of the run itself.
     """
-    return ValueAndGradient(Scenario(mechanism, formulation, duration, setup, inputs), parameters, loss, values)
+    scenario = Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative)
+    return ValueAndGradient(scenario, parameters, loss, values, gradient_smoothing)

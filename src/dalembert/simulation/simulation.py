@@ -30,7 +30,7 @@ from dalembert.simulation.controls import (
 )
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
-from dalembert.simulation.record import BUDGET, Record
+from dalembert.simulation.record import BUDGET, Controlled, Record
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.targets import (
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from dalembert.gradients.step import StepJacobian
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
+#: "differences", or what gives {input: {what a controller sees: array}}
+ControlDerivative = str | Callable[["Simulation"], Mapping[str, Mapping[str, ArrayLike]]]
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
@@ -384,11 +386,14 @@ class Simulation:
 
         return find_modes(self._situation(), coordinates)
 
-    def step_jacobian(self, parameters: Sequence[str] = ()) -> StepJacobian:
-        """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing."""
+    def step_jacobian(self, parameters: Sequence[str] = (), *, gradient_smoothing: float = 0.0) -> StepJacobian:
+        """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing.
+
+        ``gradient_smoothing`` (m/s) as for ``Trajectory.vjp``.
+        """
         from dalembert.gradients.step import step_jacobian
 
-        return step_jacobian(self, parameters)
+        return step_jacobian(self, parameters, gradient_smoothing)
 
     def _situation(self, goals: bool = False) -> Situation:
         """What analyses start from; ``goals``: drives are where their targets will be."""
@@ -443,6 +448,7 @@ class Simulation:
 
     def run(
         self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None, tape: bool = False,
+        control_derivative: ControlDerivative | None = "differences",
     ) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
@@ -450,21 +456,26 @@ class Simulation:
         act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
         axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
         what was computed. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
-        need, for ``Trajectory.vjp`` and ``Trajectory.jvp``; the inputs of a controller count as given.
+        need, for ``Trajectory.vjp`` and ``Trajectory.jvp``. ``control_derivative``: how the controller's answer changes with what it sees, by
+        "differences" of it, or a function of the simulation that returns {input: {what is seen: array}}; None: its inputs count as given.
         """
         for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
             if not isinstance(value, Real) or not 0.0 < value < np.inf:
                 raise ModelError(f"run needs a positive {what}, got {value!r}")
         length = self._formulation.dt if dt is None else float(dt)
-        return self._run(max(1, round(duration / length)), length, control, progress, tape)
+        if not (control_derivative in (None, "differences") or callable(control_derivative)):
+            raise ModelError(f"control_derivative must be 'differences', a function of the simulation or None, got {control_derivative!r}")
+        return self._run(max(1, round(duration / length)), length, control, progress, tape, control_derivative)
 
-    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False) -> Trajectory:
+    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         record = self._record(tables, steps, dt) if tape else None
+        if record is not None and control is not None and derivative is not None:
+            record.control = Controlled(control, derivative, dict(self._targets), begun.inputs.copy(), tables.times, self._moved, self._formulation)
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size = 0, 1 if control is not None else steps

@@ -17,6 +17,8 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.gradients.events import Derivatives
+    from dalembert.io.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -293,22 +295,44 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
-    def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+    def vjp(
+        self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
+        drive_weight: float | None = None, gradient_smoothing: float = 0.0,
+    ) -> Derivatives:
         """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).
 
         ``cotangents``: any of "position", "orientation" (by body-frame tangents), "velocity", "angular_velocity" (N, bodies, 3),
-        "coordinate", "rate" (N, joints, 6), "energy", "kinetic", "potential" (N,). ``parameters``: names as in
+        "coordinate", "rate" (N, joints, 6), "force", "torque" (N, joints, 3), "energy", "kinetic", "potential" (N,). Where rows are
+        redundant, forces and torques are those of ``least_norm`` with ``weights`` and ``drive_weight``. ``parameters``: names as in
         ``Simulation.parameters``, and of the start and the inputs: see the page on gradients.
+
+        Through contacts, limits and dry friction the gradient is exact for this run. With ``gradient_smoothing`` (m/s, or rad/s of
+        limits) it is that of the same steps solved less sharply, as if contacts pushed from some way off; the run stays as it is.
+        The result's ``smoothing`` says which was used.
         """
         from dalembert.gradients.adjoint import pull_back
 
-        return pull_back(self, cotangents, parameters)
+        return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
-    def jvp(self, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents."""
+    def jvp(
+        self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
+        gradient_smoothing: float = 0.0,
+    ) -> Derivatives:
+        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents.
+
+        ``gradient_smoothing`` as for ``vjp``.
+        """
         from dalembert.gradients.forward import push_forward
 
-        return push_forward(self, tangents)
+        return push_forward(self, tangents, weights, drive_weight, gradient_smoothing)
+
+    @property
+    def differenced(self) -> tuple[str, ...]:
+        """What gradients of this run take by differences: "controller" where its derivatives were not given, and users' laws and constraints by name."""
+        from dalembert.gradients.adjoint import record_of
+        from dalembert.gradients.controller import differenced
+
+        return differenced(record_of(self))
 
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""
@@ -366,11 +390,14 @@ class Trajectory:
         save_trajectory(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read a trajectory that ``save`` wrote."""
+    def load(cls, path: str | Path, *, budget: Budget | None = None) -> Trajectory:
+        """Read a trajectory that ``save`` wrote; shapes and a checksum say whether it is the same.
+
+        ``budget``: what reading may cost beyond the bytes that the file takes on the disk.
+        """
         from dalembert.io.hdf5 import load_trajectory
 
-        return load_trajectory(Path(path))
+        return load_trajectory(Path(path), budget)
 
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
         """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.

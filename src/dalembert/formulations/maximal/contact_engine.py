@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import GENERAL, find_features
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
-from dalembert.errors import OverlapError, StepFailure
+from dalembert.errors import GradientError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
@@ -28,6 +28,9 @@ from dalembert.model.assembly import close_loops
 from dalembert.model.placement import Placement
 from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED
+
+if TYPE_CHECKING:
+    from dalembert.formulations.maximal.kinks import Kink
 
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
@@ -88,6 +91,8 @@ class TouchingEngine(MaximalEngine):
     """
 
     tape: TouchingTape | None
+    #: what a controller sees depends on forces of the step before, through which gradients do not go yet
+    follows_control = False
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
@@ -360,6 +365,31 @@ class TouchingEngine(MaximalEngine):
                 yield Section(begin, end, first, kept, scene, graph, self.standing[chosen[chosen < len(self.standing)]], more)
         finally:
             self.follow_places(here)
+
+    def kinks(self, tape: TouchingTape) -> list[Kink]:
+        """Where the motion on a tape has kinks."""
+        from dalembert.formulations.maximal.kinks import find_kinks
+
+        return [kink for section in self.sections(tape) for kink in find_kinks(self, tape, section)]
+
+    def relaxed(self, tape: TouchingTape, smoothing: float) -> TouchingTape:
+        """A tape of the same steps, each solved again from its own start with products of ``smoothing`` (m/s) squared."""
+        new = tape.copy()
+        for section in self.sections(tape):
+            failed = self._relax(new, section, smoothing**2)
+            if failed >= 0:
+                raise GradientError(
+                    f"a step of {self.mechanism.name!r} (entry {failed} of its tape) cannot be solved with gradient_smoothing={smoothing:g} m/s: "
+                    "try another one"
+                )
+            indices = new.kept["index"][section.first : section.first + len(section.kept)].copy()
+            new.kept[section.first : section.first + len(section.kept)] = section.kept
+            new.kept["index"][section.first : section.first + len(section.kept)] = indices
+        return new
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        """Solve a section's steps again, into the arrays of a tape and the section's own log. Returns an entry that failed, or -1."""
+        raise NotImplementedError
 
     def _section(self, chosen: np.ndarray) -> tuple[Scene, Graph, Any]:
         """Scene and graph of some of the contacts that are near, for derivatives; and what a formulation needs besides."""

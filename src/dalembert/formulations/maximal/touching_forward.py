@@ -11,10 +11,11 @@ import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.cone import node_matrix
-from dalembert.contact.events import approach, end_gap, limit_approach
+from dalembert.contact.events import end_gap
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
 from dalembert.contact.shapes import PairList
+from dalembert.formulations.maximal.pull_contacts import dot6, rises
 from dalembert.kernels import kernel
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
@@ -44,19 +45,25 @@ def touching_model(mechanism: Mechanism) -> TouchingModel:
 
 
 @kernel
-def bound_again(model, work, scene, dt):
-    """Bounds that restitution asks for, at what is in the work now; rows at the knot must be in place."""
+def bound_again(scene, before, fall, dt):
+    """Bounds that restitution asks for, with velocities (n + 1, 6) just before the knot and what they change by in half a step; rows must be in place."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and contact.bounced != 0:
-            rate = approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0])
+        if contact.awake != 0 and rises(contact.bounced, contact.bound):
+            rate = dot6(contact.Ga[0], before[contact.a]) + dot6(contact.Gb[0], before[contact.b])
             contact.bound = contact.gap0 / dt - contact.restitution * rate
+            if contact.bounced == 2:
+                contact.bound += dot6(contact.Ga[0], fall[contact.a]) + dot6(contact.Gb[0], fall[contact.b])
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
+        rate = dot6(limit.Ga, before[limit.a]) + dot6(limit.Gb, before[limit.b])
+        drop = dot6(limit.Ga, fall[limit.a]) + dot6(limit.Gb, fall[limit.b])
         for side in range(2):
-            if limit.awake[side] != 0 and limit.bounced[side] != 0:
-                rate = limit_approach(model, work, limit, side)
-                limit.bound[side] = end_gap(limit, side, limit.c0) / dt - limit.restitution * rate
+            if limit.awake[side] != 0 and rises(limit.bounced[side], limit.bound[side]):
+                sign = 1.0 if side == 0 else -1.0
+                limit.bound[side] = end_gap(limit, side, limit.c0) / dt - sign * limit.restitution * rate
+                if limit.bounced[side] == 2:
+                    limit.bound[side] += sign * drop
 
 
 @kernel

@@ -26,6 +26,8 @@ class TouchingTape(Tape):
         super().__init__(new_arrays, room, each)
         self.kept = np.zeros(max(room, 1) * each * contacts, KEPT_CONTACT)
         self.pages: list[Page] = []
+        #: the tape of the run itself, of one whose steps were solved again
+        self.run: TouchingTape = self
 
     @property
     def used(self) -> int:
@@ -53,6 +55,19 @@ class TouchingTape(Tape):
     @property
     def bytes(self) -> int:
         return super().bytes + self.kept.nbytes
+
+    def copy(self) -> TouchingTape:
+        """A tape of the same steps, whose solutions may be changed."""
+        new = TouchingTape(self.new_arrays, 1, self.each, 0)
+        new.arrays, new.count, new.steps = type(self.arrays)(*(array[: self.count].copy() for array in self.arrays)), self.count, self.steps
+        new.kept, new.pages, new.run = self.kept[: self.used].copy(), self.pages, self.run
+        return new
+
+    def knots(self) -> np.ndarray:
+        """(entries,) the knot that the step of each entry begins at, or that it lies after."""
+        knots = np.array([step.knot for step in self.steps], dtype=int)
+        kind = getattr(self.arrays, "kind", None)
+        return knots if kind is None else knots[np.cumsum(kind[: self.count, 0] == 0) - 1]
 
     def sections(self) -> list[tuple[int, int, np.ndarray]]:
         """First and last entries of each list of what was near, with its places, in order; empty ones left out."""

@@ -31,10 +31,11 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
         if len(knots.push) > tape.steps[-1].knot + 1:
             ends[-1] = tape.steps[-1].knot + 1
         felt = knots._replace(push=np.concatenate([knots.push, np.zeros((len(knots.push), 1, 6))], axis=1))
+        impulses = self._impulses(tape, begins, first)
         for section, touch in self.sections(tape):
             worst = pull_contact_steps(
                 self.model, section.graph.work, section.scene, engine.compliance, tape.arrays, section.kept, section.first, section.begin, section.end,
-                self.bars, touch, felt, begins, ends, engine.options.resting_speed, pushes, rows, tensions,
+                self.bars, touch, felt, begins, ends, engine.options.resting_speed, *impulses, pushes, rows, tensions,
             )
             if not 0.0 <= worst < LOOSE:
                 raise GradientError(

@@ -11,7 +11,7 @@ from dalembert.contact.records import Tape
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine, empty_scene
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine, empty_scene
 from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.touching_tape import TouchingTape
@@ -94,6 +94,14 @@ class ContactEngine(TouchingEngine, VariationalEngine):
         from dalembert.formulations.variational.contact_forward import ContactForward
 
         return ContactForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        from dalembert.formulations.variational.contact_tape import relax_steps
+
+        return int(relax_steps(
+            self.model, section.graph.work, section.scene, self.compliance, tape.arrays, section.kept, section.first, section.begin, section.end, kappa,
+            self.options.tolerance, 4 * self.contact_options.max_iterations,
+        ))
 
     def _read_after(self, reader: Reader, tape: Tape) -> Mapping[str, np.ndarray]:
         motion = reader.motion()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.contact.events import velocity_before
 from dalembert.contact.forces import keep_forces
 from dalembert.contact.narrow import POLYHEDRON, find_features
 from dalembert.contact.nodes import Encounter
@@ -17,7 +18,7 @@ from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.tape import Tape
-from dalembert.formulations.maximal.touch_bars import new_touch
+from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, new_touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
 from dalembert.formulations.maximal.touching_tape import TouchingTape
@@ -31,19 +32,22 @@ from dalembert.formulations.variational.contact_tape import (
 from dalembert.formulations.variational.equations import Interval, balance
 from dalembert.formulations.variational.forward import VariationalForward
 from dalembert.kernels import kernel
-from dalembert.model.pose import aim_all
+from dalembert.model.pose import aim_all, put6
 from dalembert.model.records import Model
 
 
 @kernel
-def evaluate_encounter(interval, scene):
+def evaluate_encounter(interval, scene, velocity):
     """Evaluate the knot in the work, features and rows there, and the equations at the iterate; False when that is of no use."""
     model, work = interval.model, interval.work
     evaluate_knot(model, work)
     aim_all(model, work)
     find_features(work.bodies, scene.contacts, scene.shapes)
     place_nodes(model, work, scene)
-    bound_again(model, work, scene, interval.dt)
+    for i in range(model.bodies.shape[0] - 1):
+        linear, angular = velocity_before(model, work, i)
+        put6(velocity[BEFORE, i], linear, angular)
+    bound_again(scene, velocity[BEFORE], velocity[FALL], interval.dt)
     _, fine = balance(interval)
     if not fine:
         return False
@@ -63,8 +67,9 @@ class ContactForward(VariationalForward):
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.lasting = engine._new_state()
-        if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON):  # of which other features may touch not far from here
-            self.reach = 0.1
+        self.velocity = np.zeros((3, engine.sizes[0] + 1, 6))
+        # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
+        self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
 
     @property
     def graph(self) -> Graph:
@@ -93,7 +98,7 @@ class ContactForward(VariationalForward):
         self.scene = self.nodes.put(offset, tangent, model)
 
     def evaluate(self, interval: Interval) -> bool:
-        return evaluate_encounter(interval, self.scene)
+        return evaluate_encounter(interval, self.scene, self.velocity)
 
     def open(self, interval: Interval) -> bool:
         self.scene = self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)

@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.contact.events import is_impact, limit_approach, velocity_before
 from dalembert.contact.forces import note_state, write_log
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.kept import KEPT_LIMIT, keep_nodes, recall_nodes
+from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
 from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.pull_contacts import (
@@ -34,7 +34,7 @@ from dalembert.formulations.variational.adjoint import (
     pull_equations,
     store_weights,
 )
-from dalembert.formulations.variational.contact_step import contact_step, nodes, note_after, note_forces
+from dalembert.formulations.variational.contact_step import contact_step, interior_point, nodes, note_after, note_forces
 from dalembert.formulations.variational.equations import (
     Interval,
     balance,
@@ -51,7 +51,7 @@ from dalembert.model.pose import put6
 from dalembert.solvers.outcomes import LOG_FULL, SOLVED
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3
 
-node_residual, node_jacobian = nodes.residual, nodes.jacobian
+node_residual, node_jacobian, relax = nodes.residual, nodes.jacobian, interior_point.relax
 
 
 class ContactVariationalTape(NamedTuple):
@@ -119,6 +119,21 @@ def recall_encounter(model, work, scene, tape, kept, begin, entry):
     recall_interval(model, work, tape, entry)
     recall_nodes(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
     place_nodes(model, work, scene)
+
+
+@kernel
+def relax_steps(model, work, scene, compliance, tape, kept, begin, first, last, kappa, tolerance, iterations):
+    """Solve the steps of a tape again with products ``kappa``, each from the state that it began with. Returns an entry that failed, or -1."""
+    for entry in range(first, last):
+        recall_encounter(model, work, scene, tape, kept, begin, entry)
+        before, dt = tape.clock[entry, 0], tape.clock[entry, 1]
+        interval = Interval(model, work, dt, 0.5 * (before + dt), compliance)
+        guess_from_kept(scene)
+        if relax(Encounter(interval, scene, dt), kappa, tolerance, iterations) != SOLVED:
+            return entry
+        keep_step(model, work, tape, entry, dt)
+        keep_again(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
+    return -1
 
 
 @kernel
@@ -219,12 +234,13 @@ def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
 
 @kernel
 def pull_contact_steps(
-    model, work, scene, compliance, tape, kept, begin, first, last, bars, touch, at_knots, knots, ends, resting, pushes, joint_bars, tensions,
+    model, work, scene, compliance, tape, kept, begin, first, last, bars, touch, at_knots, knots, ends, resting, impulses, ties,
+    pushes, joint_bars, tensions,
 ):
     """The adjoint from the end of entry ``last - 1`` back to the beginning of entry ``first``, with the cotangents in ``after``.
 
     ``knots`` (entries,): the knot that an entry begins at, whose cotangents ``at_knots`` are added there, or -1; ``ends``: the knot whose
-    forces are what lasts of an entry, or -1. ``at_knots.push`` (knots, n + 1, 6). Writes the bars of inputs and targets per entry.
+    forces are what lasts of an entry, or -1. ``at_knots.push`` (knots, n + 1, 6); ``impulses``, ``ties`` as in ``pull_steps``. Writes the bars of inputs and targets per entry.
     Returns the worst residual of the adjoint equations, relative; -1 where one could not be solved.
     """
     worst = 0.0
@@ -234,6 +250,12 @@ def pull_contact_steps(
         interval = Interval(model, work, dt, 0.5 * (before + dt), compliance)
         clear_step(model, bars)
         clear_touch(touch)
+        if impulses.shape[0] > 0:
+            for i in range(model.joints.shape[0]):
+                for k in range(model.joints[i].rows):
+                    bars.joints[i].mu[k] = impulses[entry, i, k]
+            for i in range(model.couplings.shape[0]):
+                bars.couplings[i].mu = ties[entry, i]
         if not open_encounter(interval, scene, bars, touch):
             return -1.0
         kick, knot = 2.0 / (before + dt), knots[entry]
