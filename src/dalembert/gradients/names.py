@@ -41,7 +41,8 @@ def read_names(mechanism: Mechanism, steps: int, names: Iterable[str]) -> list[N
     """Names of parameters, checked. Raises GradientError for one that does not exist."""
     if isinstance(names, str):
         raise GradientError(f"parameters must be a list of names, got the single string {names!r}")
-    known = list_parameters(mechanism, shifts=True)
+    names = list(names)
+    known = list_parameters(mechanism, shifts=True, only={name.rpartition(".")[0] for name in names if isinstance(name, str)})
     return [_read(mechanism, steps, known, name) for name in names]
 
 
@@ -89,7 +90,7 @@ def _near(mechanism: Mechanism, known: dict, owner: str) -> list[str]:
         near += [f"{owner}.{what}" for what in (*START_BODY, "input")]
     if near:
         return sorted(near)
-    return ["gravity", *sorted({name.rpartition(".")[0] for name in known if "." in name})[:20]]
+    return ["gravity", *sorted({name.rpartition(".")[0] for name in list_parameters(mechanism) if "." in name})[:20]]
 
 
 def all_names(mechanism: Mechanism, *, start: bool = True, inputs: bool = False) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,6 +50,13 @@ __all__ = [
 Vector = ArrayLike | str
 Drive = str | None
 DRIVES = (None, "force", "motion")
+
+
+@cache
+def _directions(slides: str, turns: str) -> tuple[tuple[str, int], ...]:
+    axes = ["xyz".index(a) for a in turns]
+    kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(axes)]
+    return tuple(("slide", "xyz".index(a)) for a in slides) + tuple(zip(kinds, axes))
 
 
 @dataclass(frozen=True)
@@ -208,10 +216,7 @@ class Joint:
         Kinds: "slide" (a distance along the axis), "turn" (an angle about it), "first" and "second" (the two angles
         of a universal joint), "ball" (a component of a rotation vector), "distance" (between the two points).
         """
-        slides = tuple(("slide", "xyz".index(a)) for a in self.slides)
-        turns = ["xyz".index(a) for a in self.turns]
-        kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(turns)]
-        return slides + tuple(zip(kinds, turns))
+        return _directions(self.slides, self.turns)
 
     @property
     def freedom(self) -> int:

@@ -5,7 +5,7 @@ element anew, so that all checks of the builder apply.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -64,12 +64,14 @@ SHIFTS: dict[type, dict[str, str]] = {JointElement: {"turn_parent": "rad", "turn
 GEOMETRY = (*POINTS, *SHIFTS[JointElement])
 
 
-def list_parameters(mechanism: Mechanism, *, shifts: bool = False) -> dict[str, Parameter]:
+def list_parameters(mechanism: Mechanism, *, shifts: bool = False, only: Collection[str] | None = None) -> dict[str, Parameter]:
     """All parameters of a mechanism by name; with ``shifts`` also those that are changes of what was built, and zero: a body's
-    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes.
+    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes. ``only``: of elements with these names.
     """
     found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
     for owner, element in owners(mechanism).items():
+        if only is not None and owner not in only:
+            continue
         found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
         if shifts:
             found |= {f"{owner}.{name}": Parameter(np.zeros(3), unit) for name, unit in SHIFTS.get(type(element), {}).items()}
