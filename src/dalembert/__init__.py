@@ -15,6 +15,7 @@ from dalembert.errors import (
     OverlapError,
     SingularBlockError,
     StepFailure,
+    Terminated,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Moment, Reduced
@@ -70,6 +71,7 @@ __all__ = [
     "Sphere",
     "State",
     "StepFailure",
+    "Terminated",
     "Trajectory",
     "Variational",
     "load",

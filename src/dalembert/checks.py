@@ -21,6 +21,9 @@ from dalembert.errors import DalembertError, ModelError
 #: numbers beyond this are mistakes: their squares and products would leave the range of floats
 HUGE = 1e100
 
+#: arguments that say what a call is about, for its messages
+SUBJECTS = ("name", "element", "joint", "body", "path")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -240,8 +243,8 @@ def _called(name: str) -> Rule:
     return kind_of(words.get(name, f"{article} {name}"), lambda value: any(kind.__name__ == name for kind in type(value).__mro__))
 
 
-def items(rule: Rule, words: str) -> Rule:
-    """Several of a kind, as a tuple; a word is not a list of its letters."""
+def items(rule: Rule, words: str, count: int | None = None) -> Rule:
+    """Several of a kind, ``count`` of them if given, as a tuple; a word is not a list of its letters."""
     def take(value: Any) -> tuple[Any, ...]:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             raise Refused
@@ -249,6 +252,8 @@ def items(rule: Rule, words: str) -> Rule:
             entries = tuple(value)
         except TypeError:  # an array without axes
             raise Refused from None
+        if count is not None and len(entries) != count:
+            raise Refused
         return tuple(rule.take(entry) for entry in entries)
 
     return Rule(words, take)
@@ -278,6 +283,7 @@ FUNCTION = kind_of("a function", callable)
 PATH = Rule("the path of a file", _path)
 BY_NAME = _by_key(TEXT, ANYTHING, "a dict {name: value}")
 NAMES = items(TEXT, "a list of names")
+SIZE = items(whole("be whole numbers from 1 to 16384", least=1, most=16384), "two whole numbers from 1 to 16384, width and height", 2)
 FORMULATION = kind_of(
     "a formulation such as Variational(dt=0.01)", lambda value: hasattr(value, "engine") and hasattr(value, "dt") and not isinstance(value, type))
 
@@ -362,8 +368,10 @@ def checked_by(function: F, given: Mapping[str, Rule]) -> F:
 
     def title(arguments: Any, named: Any) -> str:
         method = names[:1] == ["self"]
-        subject = next((value for value in (*arguments[method:][:1], named.get("name")) if isinstance(value, str)), None)
-        if subject is not None:
+        if function.__name__ == "__init__":
+            return type(arguments[0]).__name__
+        subject = dict(zip(names, arguments), **named).get(next((name for name in names if name in SUBJECTS), ""))
+        if isinstance(subject, str):
             return f"{function.__name__.replace('_', ' ')} {subject!r}"
         return f"{type(arguments[0]).__name__}.{function.__name__}" if method else function.__qualname__
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.checks import checked
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
@@ -12,6 +13,7 @@ POINTS = np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0,
 AXES = ("y", "z", "x", "y", "z", "x")
 
 
+@checked
 def bricard(*, length: float = 1.0, width: float = 0.1, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """Five square rods and the ground along the edges of a cube (IFToMM benchmark A04), released at rest.
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
@@ -13,6 +14,7 @@ HINGES: dict[str, Joint] = {"revolute": Revolute(axis="z"), "spherical": Spheric
 HINGE_BEARING = Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008)
 
 
+@checked
 def door(
     hinge: str = "revolute",
     *,
@@ -39,6 +41,7 @@ def door(
     return mechanism
 
 
+@checked
 def rubbing_door(
     *,
     width: float = 0.9,

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Revolute, Spherical
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -52,6 +53,7 @@ class _Rod:
         return np.column_stack([cos(opening) * b - sin(opening) * t, sin(opening) * b + cos(opening) * t, np.cross(b, t)])
 
 
+@checked
 def hoberman_sphere(
     *,
     arm: float = 0.1,
@@ -145,6 +147,7 @@ class HobermanInertia(NamedTuple):
     rotational_slope: float
 
 
+@checked
 def hoberman_inertia(opening: float, *, arm: float = 0.1, rod_mass: float = 0.02) -> HobermanInertia:
     """M(phi) and I(phi), which is isotropic by symmetry, with their derivatives by phi."""
     unit = RODS * rod_mass * arm**2
@@ -165,6 +168,7 @@ def _radii() -> tuple[float, float]:
     return (1.0 / S - 0.5 * S) ** 2, (0.5 * S) ** 2
 
 
+@checked
 def hoberman_exact(
     time: ArrayLike, *, arm: float = 0.1, opening: float = 0.7, spin: float = 0.0, opening_rate: float = 0.0, rod_mass: float = 0.02
 ) -> np.ndarray:
@@ -187,6 +191,7 @@ def hoberman_exact(
     return solved.y[0]
 
 
+@checked
 def hoberman_opening(position: ArrayLike, *, arm: float = 0.1) -> np.ndarray:
     """The opening (rad) of a simulated sphere, from the positions (..., 240, 3) of its rods (their mean square radius)."""
     position = np.asarray(position, dtype=float)

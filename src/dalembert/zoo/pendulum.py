@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
@@ -11,6 +12,7 @@ from dalembert.zoo.links import at_least_one, rod_between
 JOINTS: dict[str, Joint] = {"revolute": Revolute(axis="y"), "spherical": Spherical()}
 
 
+@checked
 def pendulum(
     n: int = 1,
     joint: str = "revolute",
@@ -38,6 +40,7 @@ def pendulum(
     return chain
 
 
+@checked
 def double_pendulum(
     *, length: float = 1.0, mass: float = 1.0, radius: float = 0.05, gravity: ArrayLike = (0.0, 0.0, -9.81)
 ) -> Mechanism:

@@ -14,6 +14,7 @@ from math import cos, hypot, sin
 
 import numpy as np
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -69,6 +70,7 @@ class SatelliteDesign:
         return panel, direction_of(free_end, middle)
 
 
+@checked
 def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive = "motion") -> Mechanism:
     """A free-flying satellite with its solar wing stowed (in the spirit of Quaternion, Fig. 8, tables 4 to 6).
 
@@ -112,6 +114,7 @@ def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive
     return mechanism
 
 
+@checked
 def satellite_drives(panel: float, design: SatelliteDesign | None = None) -> dict[str, float]:
     """Coordinates (rad) of the driven hinges when the first panel stands ``panel`` rad above the x axis: they agree to rounding."""
     design = SatelliteDesign() if design is None else design
@@ -120,6 +123,7 @@ def satellite_drives(panel: float, design: SatelliteDesign | None = None) -> dic
     return {"root": a - design.stowed, **dict.fromkeys(design.driven[1:], opened)}
 
 
+@checked
 def deployment(design: SatelliteDesign | None = None, *, start: float = 0.0, duration: float = 10.0) -> DriveMotion:
     """Targets of the driven hinges over time: the wing unfolds from rest to rest, from ``start`` (s) on, within ``duration`` (s)."""
     design = SatelliteDesign() if design is None else design

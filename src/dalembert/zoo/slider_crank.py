@@ -6,6 +6,7 @@ from math import cos, sin, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Prismatic, Revolute
 from dalembert.mechanism.mechanism import Mechanism
@@ -13,6 +14,7 @@ from dalembert.mechanism.shapes import Box
 from dalembert.zoo.links import rod_between
 
 
+@checked
 def slider_crank(
     *,
     crank: float = 0.15,
