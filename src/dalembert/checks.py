@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache, wraps
+from functools import cache, wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast, overload
@@ -80,7 +80,7 @@ def _number(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            return np.inf if value > 0 else -np.inf
+            raise Refused(f"be below {HUGE:g} in size") from None
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
         array = _array(value)
         if array.shape == ():
@@ -307,7 +307,7 @@ def _parts(annotation: str, mark: str) -> list[str]:
     return [part.strip() for part in (*parts, annotation[begin:])]
 
 
-@lru_cache(maxsize=None)
+@cache
 def rule_of(annotation: str) -> Rule:
     """What an annotation asks of a value."""
     ways = _parts(annotation, "|")

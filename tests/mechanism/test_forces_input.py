@@ -58,7 +58,7 @@ def pendulum() -> da.Mechanism:
     (lambda m: da.Servo(stiffness=1.0, damping=np.nan), "Servo: damping"),
     (lambda m: da.Servo(stiffness=1.0, bound=-3.0), "Servo: bound must be positive"),
     (lambda m: da.Servo(stiffness=1.0, target="up"), "Servo: target must be a number"),  # type: ignore[arg-type]
-    (lambda m: da.Revolute(servo=3.0), "Revolute: servo needs a Servo"),
+    (lambda m: da.Revolute(servo=3.0), "Revolute: servo must be a Servo"),
     (lambda m: da.Cylindrical(servo=(da.Servo(stiffness=1.0),)), "Cylindrical: servo needs a Servo, or 2 of them"),
     (lambda m: da.Revolute(servo=da.Servo(stiffness=1.0), drive="force"), "takes no drive"),
     (lambda m: da.Spherical(servo=da.Servo(stiffness=1.0)), "not to a free rotation"),

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import ANYTHING, NAME, NOT_NEGATIVE, POSITIVE_OR_INFINITE, check_fields, checked, coefficient, vector, whole
+from dalembert.checks import (
+    ANYTHING,
+    NAME,
+    NOT_NEGATIVE,
+    POSITIVE_OR_INFINITE,
+    check_fields,
+    checked,
+    coefficient,
+    vector,
+    whole,
+)
 from dalembert.errors import ModelError
 from dalembert.mechanism.shapes import as_axis
 

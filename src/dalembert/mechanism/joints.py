@@ -7,14 +7,13 @@ A new joint is one new class here. The free directions are, in order, the slides
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import ANYTHING, NOTHING, POSITIVE, SHARE, check_fields, items, number, one_of
+from dalembert.checks import ANYTHING, NOTHING, POSITIVE, SHARE, check_fields, items, number, one_of, rule_of
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.factors import Factor, motion, motion_columns, table_factors
@@ -52,6 +51,8 @@ Drive = str | None
 DRIVES = one_of(None, "force", "motion")
 DRIVE_LIST = items(DRIVES, "one of these per free direction")
 LIMITS = items(ANYTHING, "a pair (lower, upper), or one per free direction")
+SERVO = rule_of("Servo | None")
+SERVOS = items(SERVO, "one per free direction")
 #: of a limit
 END = number(infinite=True)
 
@@ -107,7 +108,7 @@ class Joint:
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
         given = self.drive
-        if given == "position" or (isinstance(given, tuple | list) and "position" in given):
+        if "position" in ((given,) if isinstance(given, str) else given if isinstance(given, tuple | list) else ()):
             raise ModelError(
                 f"{type(self).__name__}: there is no drive='position'; say drive='motion' (the joint follows its target exactly, whatever force "
                 "that takes) or servo=Servo(...) (a spring-like motor with gains and a force bound)")
@@ -143,8 +144,9 @@ class Joint:
     def _servos(self, count: int) -> tuple[Servo | None, ...]:
         """The servos as one, or None, per free direction."""
         given, what = self.servo, type(self).__name__
-        servos = tuple(given) if isinstance(given, Iterable) else (given,) * count
-        if len(servos) != count or not all(servo is None or isinstance(servo, Servo) for servo in servos):
+        given = (SERVO | SERVOS)(given, f"{what}: servo")
+        servos = given if isinstance(given, tuple) else (given,) * max(count, given is not None)
+        if len(servos) != count:
             raise ModelError(f"{what}: servo needs a Servo, or {count} of them or None, one per free direction, got {given!r}")
         for servo, drive, (kind, _) in zip(servos, self.drive, self.directions):  # type: ignore[arg-type]
             if servo is not None and drive is not None:
@@ -162,7 +164,7 @@ class Joint:
         given = LIMITS(given, what)
         if not given:
             return ((-np.inf, np.inf),) * count
-        if given == (None,):
+        if len(given) == 1 and given[0] is None:
             raise ModelError(f"{what} must be a pair (lower, upper), got {given!r}: leave them out where there are none")
         pairs = [given] * count if len(given) == 2 and all(e is None or np.isscalar(e) for e in given) else list(given)
         if len(pairs) != count:
@@ -196,6 +198,8 @@ class Joint:
 
     def _per_direction(self, name: str, count: int) -> tuple[float, ...]:
         values = np.asarray(getattr(self, name), dtype=float)
+        if count == 0 and np.any(values):
+            raise ModelError(f"{type(self).__name__}: {name} acts along free directions, and there is none")
         if values.ndim == 0:
             values = np.full(count, float(values))
         if values.shape != (count,):

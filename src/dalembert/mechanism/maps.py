@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import NAME, checked, spread
+from dalembert.checks import NAME, checked, spread, whole
 from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
 
@@ -172,7 +172,7 @@ class MapBuilder:
     def _single_turn(self, joint: JointElement | str, direction: int, what: str) -> JointElement:
         raise NotImplementedError
 
-    @checked(name=NAME)
+    @checked(name=NAME, coordinates=whole("a whole number from 1", least=1))
     def coordinate_map(
         self, name: str, joints: Sequence[Any], *, matrix: ArrayLike | None = None, offset: ArrayLike = 0.0,
         function: Callable[..., Any] | None = None, jacobian: Callable[..., Any] | None = None, coordinates: int = 1, near: ArrayLike = 0.0,

@@ -11,7 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.checks import NAME, NOT_NEGATIVE, NOTHING, check_fields, checked, kind_of, numbers, shown, unit_quaternion, vector
+from dalembert.checks import (
+    NAME,
+    NOT_NEGATIVE,
+    NOTHING,
+    check_fields,
+    checked,
+    kind_of,
+    numbers,
+    shown,
+    unit_quaternion,
+    vector,
+)
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.environment import (

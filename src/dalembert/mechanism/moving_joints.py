@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.checks import FLAG, NUMBERS, numbers
+from dalembert.checks import ANYTHING, FLAG, NUMBERS, check_fields, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.factors import SPLINE, Factor, frame
 from dalembert.mechanism.joints import Joint
@@ -48,6 +48,7 @@ class CompositeJoint(Joint):
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
+        check_fields(self, first=ANYTHING, second=ANYTHING)
         for which, part in (("first", self.first), ("second", self.second)):
             if not isinstance(part, Joint) or not part.places:
                 raise ModelError(f"CompositeJoint: its {which} joint must be one that places its child, such as Revolute(), got {part!r}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def load_parts(folder: Path) -> Trajectory:
 def join(parts: Sequence[Trajectory]) -> Trajectory:
     """Runs that went on from one another as one. Where two meet, the end of the earlier one counts."""
     first = parts[0]
-    for before, after in zip(parts, parts[1:]):
+    for before, after in pairwise(parts):
         if (before.bodies, before.joints, before.formulation) != (after.bodies, after.joints, after.formulation):
             raise ModelError(f"trajectories of {before.mechanism!r} and {after.mechanism!r} cannot be joined: they are not of one mechanism and formulation")
         if not abs(after.time[0] - before.time[-1]) <= 1e-9 * max(1.0, abs(before.time[-1])):

@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import NAMES, NOTHING, NUMBER, PORT, POSITIVE, SIZE, TEXT, as_given, checked, number, numbers, shown
+from dalembert.checks import (
+    NAMES,
+    NOTHING,
+    NUMBER,
+    PORT,
+    POSITIVE,
+    SIZE,
+    TEXT,
+    as_given,
+    checked,
+    number,
+    numbers,
+    shown,
+)
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
@@ -244,8 +257,8 @@ class Trajectory:
         return tuple(Event(float(time), self.happenings[kind], position, turn) for time, kind, position, turn in zip(*series))
 
     def _index(self, kind: str, names: tuple[str, ...], name: str) -> int:
-        if name not in names:
-            raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {name!r}; it has: {', '.join(names)}")
+        if not isinstance(name, str) or name not in names:
+            raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {shown(name)}; it has: {', '.join(names)}")
         return names.index(name)
 
     def _body_index(self, name: str) -> int:

@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 HINGES: dict[str, Joint] = {"revolute": Revolute(axis="z"), "spherical": Spherical()}
 HINGE_BEARING = Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008)
 
 
-@checked
+@sized
 def door(
     hinge: str = "revolute",
     *,
@@ -41,7 +41,7 @@ def door(
     return mechanism
 
 
-@checked
+@sized
 def rubbing_door(
     *,
     width: float = 0.9,

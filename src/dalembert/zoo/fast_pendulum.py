@@ -1,13 +1,12 @@
 """The fast pendulum: without gravity it turns steadily, however far that is in a step."""
 from __future__ import annotations
 
-from dalembert.checks import checked
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 
-@checked
+@sized
 def fast_pendulum(rate: float = 50.0, *, length: float = 1.0, mass: float = 1.0, radius: float = 0.05, pinned: bool = True) -> Mechanism:
     """A rod along +x that turns freely about y at ``rate`` (rad/s) around the origin, without gravity (Quaternion, Fig. 6).
 

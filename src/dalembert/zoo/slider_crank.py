@@ -6,15 +6,14 @@ from math import cos, sin, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import checked
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Prismatic, Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 
-@checked
+@sized
 def slider_crank(
     *,
     crank: float = 0.15,

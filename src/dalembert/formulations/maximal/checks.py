@@ -7,7 +7,6 @@ from dalembert.checks import NOT_NEGATIVE, NOTHING, POSITIVE, SHARE, STEP, check
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
 
-
 #: rules of options by name; others keep their annotations
 RULES = {
     "dt": STEP, "tolerance": POSITIVE, "max_iterations": whole("a whole number from 1 to 10000", least=1, most=10_000),
