@@ -267,8 +267,8 @@ def _by_key(key: Rule, value: Rule, words: str) -> Rule:
             key.take(name)
             try:
                 value.take(item)
-            except Refused:
-                raise Refused(f"be {words}, with {value.words} for {name!r}") from None
+            except Refused as refusal:
+                raise Refused(f"be {words}, in which {name!r} must {refusal.args[0] if refusal.args else f'be {value.words}'}") from None
         return given
 
     return Rule(words, take)

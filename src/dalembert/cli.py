@@ -256,6 +256,7 @@ def _check_extras(*paths: Path | None) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from dalembert.simulation.room import check_room, series_bytes
     from dalembert.view.plots import PLOTS, new_figure
 
     _check_extras(options.out, options.video)
@@ -268,6 +269,8 @@ def _run(options: argparse.Namespace) -> int:
     if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
         raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
     steps = max(1, round(options.duration / options.dt))
+    if options.out is not None:
+        check_room(mechanism, steps, series_bytes(mechanism))
     simulation = _start(mechanism, _formulation(options), options.joints)
     tick = perf_counter()
     try:

@@ -16,8 +16,8 @@ from dalembert.mechanism.mechanism import Mechanism
 SMALL = 50_000_000
 #: share of the free memory that a run may take
 SHARE = 0.9
-#: numbers per knot that reading a run takes: of a body, a joint, a coupling
-READ = (13, 75, 4)
+#: numbers per knot of all series of a trajectory: of a body, a joint, a coupling
+SERIES = (13, 72, 4)
 #: numbers per knot that inputs take
 GIVEN = (6, 12, 1)
 
@@ -31,18 +31,30 @@ def bytes_of(held: Any) -> int:
     return sum(bytes_of(item) for item in vars(held).values()) if hasattr(held, "__dict__") else 0
 
 
-def knot_bytes(engine: Engine, mechanism: Mechanism) -> int:
-    """Bytes that a knot of a run takes, with its inputs, once all of it has been read."""
-    recorded = bytes_of(engine.new_recording(3)) - bytes_of(engine.new_recording(2))
+def run_bytes(engine: Engine, mechanism: Mechanism) -> int:
+    """Bytes that a knot of a run takes, with its inputs."""
+    return bytes_of(engine.new_recording(3)) - bytes_of(engine.new_recording(2)) + _bytes(mechanism, GIVEN)
+
+
+def series_bytes(mechanism: Mechanism) -> int:
+    """Bytes that a knot of a trajectory takes once all its series were computed, as for a file."""
+    return _bytes(mechanism, SERIES)
+
+
+def _bytes(mechanism: Mechanism, numbers: tuple[int, int, int]) -> int:
     counts = len(mechanism.bodies), len(mechanism.joints), len(mechanism.couplings) + len(mechanism.paths) + len(mechanism.constraints)
-    return recorded + 8 * sum(count * (read + given) for count, read, given in zip(counts, READ, GIVEN))
+    return 8 * sum(count * per for count, per in zip(counts, numbers))
 
 
-def check_room(engine: Engine, mechanism: Mechanism, steps: int) -> None:
+def check_run(engine: Engine, mechanism: Mechanism, steps: int) -> None:
     """A ModelError for a run that would not fit into the memory that is free now."""
-    if steps * (len(mechanism.bodies) + len(mechanism.joints)) * 1000 < SMALL:
-        return
-    needed, free = steps * knot_bytes(engine, mechanism), free_memory()
+    if steps * (len(mechanism.bodies) + len(mechanism.joints)) * 1000 >= SMALL:
+        check_room(mechanism, steps, run_bytes(engine, mechanism))
+
+
+def check_room(mechanism: Mechanism, steps: int, each: int) -> None:
+    """A ModelError where so many steps, of so many bytes each, would not fit into the memory that is free now."""
+    needed, free = steps * each, free_memory()
     if needed > SMALL and needed > SHARE * free:
         raise ModelError(
             f"a run of {steps:.6g} steps of {mechanism.name!r} would not fit into memory: it takes {_size(needed)}, and {_size(free)} are free. Run it in parts, "

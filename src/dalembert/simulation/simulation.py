@@ -34,7 +34,7 @@ from dalembert.simulation.ending import ending_in_order, keep
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Record
-from dalembert.simulation.room import check_room, knot_bytes
+from dalembert.simulation.room import check_run, run_bytes, series_bytes
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.targets import (
@@ -494,7 +494,7 @@ class Simulation:
 
         length, folder = self._formulation.dt if dt is None else dt, streaming.new_folder(FilePath(folder))
         steps, files = max(1, round(duration / length)), []
-        most = streaming.PART // knot_bytes(self._engine, self._mechanism) if part is None else round(part / length)
+        most = streaming.PART // (run_bytes(self._engine, self._mechanism) + series_bytes(self._mechanism)) if part is None else round(part / length)
         bar = Progress(steps, self._mechanism.name, "steps", progress)
         try:
             for first in range(0, steps, max(1, most)):
@@ -517,7 +517,7 @@ class Simulation:
 
     def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
-        check_room(engine, mechanism, steps)
+        check_run(engine, mechanism, steps)
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
