@@ -3,6 +3,7 @@ from dalembert import zoo
 from dalembert.algebra import Algebra
 from dalembert.errors import (
     AssemblyError,
+    BudgetError,
     ControlError,
     DalembertError,
     EnergyWarning,
@@ -13,6 +14,7 @@ from dalembert.errors import (
     MissingExtraError,
     ModelError,
     OverlapError,
+    SaveError,
     SingularBlockError,
     StepFailure,
     Terminated,
@@ -22,6 +24,7 @@ from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
 from dalembert.gradients.objective import value_and_gradient
 from dalembert.gradients.validate import GradientCheck, validate_gradients
+from dalembert.io.budget import Budget
 from dalembert.io.load import load
 from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
@@ -43,6 +46,8 @@ __all__ = [
     "AssemblyError",
     "Bearing",
     "Box",
+    "Budget",
+    "BudgetError",
     "Capsule",
     "Composite",
     "ControlError",
@@ -65,6 +70,7 @@ __all__ = [
     "OverlapError",
     "Reduced",
     "Rod",
+    "SaveError",
     "Servo",
     "Simulation",
     "SingularBlockError",

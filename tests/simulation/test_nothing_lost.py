@@ -219,7 +219,7 @@ def test_parts_of_different_runs_are_not_joined(tmp_path: Path) -> None:
     sim.run(0.05).save(tmp_path / "part-000000.h5")
     sim.run(0.05)
     sim.run(0.05).save(tmp_path / "part-000001.h5")
-    with pytest.raises(da.ModelError, match="ends at 0.05 s cannot be joined to one that begins at 0.1 s"):
+    with pytest.raises(da.ModelError, match=r"ends at 0\.05 s cannot be joined to one that begins at 0\.1 s"):
         da.Trajectory.load(tmp_path)
     (tmp_path / "none").mkdir()
     with pytest.raises(da.ModelError, match="holds no parts"):

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
-from dalembert.gradients.adjoint import record_of
+from dalembert.gradients.adjoint import record_of, weigh_forces
+from dalembert.gradients.controller import Controller
 from dalembert.gradients.names import Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.mechanism.forces import Path
@@ -21,12 +22,14 @@ from dalembert.simulation.trajectory import Trajectory
 #: offsets of the models that a forward pass is given, in steps
 OFFSETS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0)
 #: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
-STEP, SHIFT = 1e-3, 3e-4
+STEP, SHIFT = 5e-3, 2e-3
 #: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
 
-def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+def push_forward(
+    trajectory: Trajectory, tangents: Mapping[str, ArrayLike], weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
+) -> dict[str, np.ndarray]:
     """Tangents of everything that a run gives, along a change of parameters."""
     record = record_of(trajectory)
     if not isinstance(tangents, Mapping) or not tangents:
@@ -47,6 +50,11 @@ def push_forward(trajectory: Trajectory, tangents: Mapping[str, ArrayLike]) -> d
     forward = record.engine.forward(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), models, step, inputs,
     )
+    weigh_forces(forward, weights, drive_weight)
+    if record.control is not None:
+        if not hasattr(forward, "controller"):
+            raise GradientError("this run cannot be differentiated through its controller: sim.run(..., control_derivative=None)")
+        forward.controller = Controller(record, trajectory._get("coordinate"))
     forward.begin(pose, velocity, target)
     for tape, first, last in reversed(list(record.segments())):
         forward.segment(tape, first, last)

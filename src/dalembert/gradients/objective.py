@@ -65,11 +65,12 @@ class ValueAndGradient:
 def value_and_gradient(
     mechanism: Mechanism, formulation: Formulation, duration: float, parameters: Sequence[str], loss: Loss, *,
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, values: Mapping[str, ArrayLike] | None = None,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences",
 ) -> ValueAndGradient:
     """A function of parameters for ``scipy.optimize.minimize(..., jac=True)``: the loss of a run, and its gradient by the adjoint.
 
     ``loss(run)`` gives its value and a dict of its derivatives by what the run gives ("position", "velocity", ...), as
     ``Trajectory.vjp`` takes them. ``setup(sim)``: sets joints, velocities and targets before the run; ``inputs``: {name: (steps, ...)};
-    ``values``: where to begin, by name, by default where the mechanism is.
+    ``values``: where to begin, by name, by default where the mechanism is; ``control``, ``control_derivative``: as of ``Simulation.run``.
     """
-    return ValueAndGradient(Scenario(mechanism, formulation, duration, setup, inputs), parameters, loss, values)
+    return ValueAndGradient(Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative), parameters, loss, values)

@@ -21,7 +21,7 @@ from dalembert.simulation.trajectory import Trajectory
 class Scenario:
     """``duration`` seconds of a mechanism in a formulation, set up by ``setup(sim)``, with ``inputs`` by name per step.
 
-    ``checked``: whether inertias must be such as bodies have.
+    ``checked``: whether inertias must be such as bodies have; ``control``, ``control_derivative``: as of ``Simulation.run``, on top of the inputs.
     """
 
     mechanism: Mechanism
@@ -30,6 +30,8 @@ class Scenario:
     setup: Callable[[Simulation], Any] | None = None
     inputs: Mapping[str, Any] | None = None
     checked: bool = True
+    control: Callable[[Any], Any] | None = None
+    control_derivative: Any = "differences"
 
     @property
     def steps(self) -> int:
@@ -76,14 +78,16 @@ class Scenario:
         sim = self.simulation(values)
         tables = {**(self.inputs or {}), **{text.rpartition(".")[0]: value for text, value in values.items() if text.endswith(".input")}}
         if not tables:
-            return sim.run(self.duration, tape=tape)
+            return sim.run(self.duration, tape=tape, control=self.control, control_derivative=self.control_derivative)
+        if self.control is not None:
+            raise GradientError("inputs per step and a controller cannot both be given")
         count, steps = [0], {name: np.asarray(table, dtype=float).reshape(self.steps, -1) for name, table in tables.items()}
 
         def control(_: Simulation) -> dict[str, np.ndarray]:
             count[0] += 1
             return {name: table[count[0] - 1] for name, table in steps.items()}
 
-        return sim.run(self.duration, tape=tape, control=control)
+        return sim.run(self.duration, tape=tape, control=control, control_derivative=None)
 
     def value(self, name: Name, sim: Simulation) -> np.ndarray:
         """What a parameter is at the start of a simulation of this scenario."""

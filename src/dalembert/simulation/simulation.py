@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import ANYTHING, BY_NAME, NOT_NEGATIVE, NOTHING, PORT, POSITIVE, STEP, checked, shown
+from dalembert.checks import (
+    ANYTHING,
+    BY_NAME,
+    FUNCTION,
+    NOT_NEGATIVE,
+    NOTHING,
+    PORT,
+    POSITIVE,
+    STEP,
+    checked,
+    one_of,
+    shown,
+)
 from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
@@ -33,7 +45,7 @@ from dalembert.simulation.controls import (
 from dalembert.simulation.ending import ending_in_order, keep
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
-from dalembert.simulation.record import BUDGET, Record
+from dalembert.simulation.record import BUDGET, Controlled, Record
 from dalembert.simulation.room import check_run, run_bytes, series_bytes
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
@@ -56,6 +68,8 @@ if TYPE_CHECKING:
     from dalembert.gradients.step import StepJacobian
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
+#: "differences", or what gives {input: {what a controller sees: array}}
+ControlDerivative = str | Callable[["Simulation"], Mapping[str, Mapping[str, ArrayLike]]]
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
@@ -461,9 +475,10 @@ class Simulation:
                 self._knot = None
             raise
 
-    @checked(duration=POSITIVE, dt=STEP | NOTHING)
+    @checked(duration=POSITIVE, dt=STEP | NOTHING, control_derivative=one_of("differences", None) | FUNCTION)
     def run(
         self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None, tape: bool = False,
+        control_derivative: ControlDerivative | None = "differences",
     ) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
@@ -474,10 +489,11 @@ class Simulation:
         Ctrl-C stops the run and returns what was computed, with ``Trajectory.interrupted`` true. An error, of a step or of the controller, and
         ``Terminated`` on SIGTERM bring it along as their ``trajectory``; the simulation stays at the last good knot. A run that would not
         fit into memory is refused before it begins; ``stream`` writes to files instead. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
-        need, for ``Trajectory.vjp`` and ``Trajectory.jvp``; the inputs of a controller count as given.
+        need, for ``Trajectory.vjp`` and ``Trajectory.jvp``. ``control_derivative``: how the controller's answer changes with what it sees, by
+        "differences" of it, or a function of the simulation that returns {input: {what is seen: array}}; None: its inputs count as given.
         """
         length = self._formulation.dt if dt is None else dt
-        return self._run(max(1, round(duration / length)), length, control, progress, tape)
+        return self._run(max(1, round(duration / length)), length, control, progress, tape, control_derivative)
 
     @checked(duration=POSITIVE, dt=STEP | NOTHING, part=POSITIVE | NOTHING)
     def stream(
@@ -515,7 +531,7 @@ class Simulation:
             bar.close()
         return files
 
-    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False) -> Trajectory:
+    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         check_run(engine, mechanism, steps)
         numbers = begun.numbers
@@ -523,6 +539,8 @@ class Simulation:
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         record = self._record(tables, steps, dt) if tape else None
+        if record is not None and control is not None and derivative is not None:
+            record.control = Controlled(control, derivative, dict(self._targets), begun.inputs.copy(), tables.times, self._moved, self._formulation)
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size, interrupted = 0, 1 if control is not None else steps, False

@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.simulation.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from dalembert.io.budget import Budget
 
 #: bytes of a part that nobody gave a length for
 PART = 64_000_000
@@ -33,12 +37,12 @@ def part_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("part-*.h5"))
 
 
-def load_parts(folder: Path) -> Trajectory:
-    """One trajectory from the parts in a folder."""
+def load_parts(folder: Path, budget: Budget | None = None) -> Trajectory:
+    """One trajectory from the parts in a folder; the budget is that of each."""
     files = part_files(folder)
     if not files:
         raise ModelError(f"{folder} holds no parts of a run: they are files named part-000000.h5, part-000001.h5, ...")
-    return join([Trajectory.load(file) for file in files])
+    return join([Trajectory.load(file, budget=budget) for file in files])
 
 
 def join(parts: Sequence[Trajectory]) -> Trajectory:

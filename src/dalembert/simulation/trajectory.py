@@ -32,6 +32,7 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.io.budget import Budget
 
 
 #: endings of files that ``Trajectory.save`` writes
@@ -342,23 +343,37 @@ class Trajectory:
         return self._get("coupling_force")[:, i]
 
     @checked
-    def vjp(self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str]) -> dict[str, np.ndarray]:
+    def vjp(
+        self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
+        drive_weight: float | None = None,
+    ) -> dict[str, np.ndarray]:
         """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).
 
         ``cotangents``: any of "position", "orientation" (by body-frame tangents), "velocity", "angular_velocity" (N, bodies, 3),
-        "coordinate", "rate" (N, joints, 6), "energy", "kinetic", "potential" (N,). ``parameters``: names as in
+        "coordinate", "rate" (N, joints, 6), "force", "torque" (N, joints, 3), "energy", "kinetic", "potential" (N,). Where rows are
+        redundant, forces and torques are those of ``least_norm`` with ``weights`` and ``drive_weight``. ``parameters``: names as in
         ``Simulation.parameters``, and of the start and the inputs: see the page on gradients.
         """
         from dalembert.gradients.adjoint import pull_back
 
-        return pull_back(self, cotangents, parameters)
+        return pull_back(self, cotangents, parameters, weights, drive_weight)
 
     @checked
-    def jvp(self, tangents: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+    def jvp(
+        self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
+    ) -> dict[str, np.ndarray]:
         """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents."""
         from dalembert.gradients.forward import push_forward
 
-        return push_forward(self, tangents)
+        return push_forward(self, tangents, weights, drive_weight)
+
+    @property
+    def differenced(self) -> tuple[str, ...]:
+        """What gradients of this run take by differences: "controller" where its derivatives were not given, and users' laws and constraints by name."""
+        from dalembert.gradients.adjoint import record_of
+        from dalembert.gradients.controller import differenced
+
+        return differenced(record_of(self))
 
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""
@@ -420,15 +435,18 @@ class Trajectory:
 
     @classmethod
     @checked
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read a trajectory that ``save`` wrote, or one in parts from the folder of ``Simulation.stream``."""
+    def load(cls, path: str | Path, *, budget: Budget | None = None) -> Trajectory:
+        """Read a trajectory that ``save`` wrote, or one in parts from the folder of ``Simulation.stream``; shapes and a checksum say whether it is the same.
+
+        ``budget``: what reading may cost beyond the bytes that the file takes on the disk.
+        """
         if Path(path).is_dir():
             from dalembert.simulation.streaming import load_parts
 
-            return load_parts(Path(path))
+            return load_parts(Path(path), budget)
         from dalembert.io.hdf5 import load_trajectory
 
-        return load_trajectory(Path(path))
+        return load_trajectory(Path(path), budget)
 
     @checked
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import GradientError
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.tape import (
     BODY_STAGES,
     JOINT_STAGES,
@@ -36,15 +37,20 @@ class ImplicitAdjoint(MaximalAdjoint):
 
     def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
         """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
-        knots, last = self.new_knots(count), first + count
         states = knot_states(tape, self.engine.tableau, count)
         self.first = states[0]
-        cotangents = self.part(first, last)
-        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
-            joints = self.engine.sizes[1]
+        return self._read(states, first, self.part(first, first + count))
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        return self._read(knot_states(self.tape, self.engine.tableau, 1), knot, cotangents)
+
+    def _read(self, states: np.ndarray, first: int, cotangents: Cotangents) -> KnotBars:
+        """What is read at knots from ``first`` on with states (knots, n, 14)."""
+        knots, last = self.new_knots(len(states)), first + len(states)
+        if any(np.any(part) for part in cotangents):
             pull_knots(
                 self.model, self.engine.reading.work, states, self.given.target[first:last], self.coordinates[first:last], cotangents, self.bars,
-                knots, np.zeros((joints, 6)),
+                knots, np.zeros((self.engine.sizes[1], 6)),
             )
         return knots
 
@@ -58,18 +64,27 @@ class ImplicitAdjoint(MaximalAdjoint):
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        numbers = tape.arrays.kind[:count, 0]
-        begins = np.full(count, -1, dtype=np.int64)
-        begins[numbers == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
         worst = pull_steps(
-            self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, count, self.bars, self.steps, knots, begins,
-            pushes, rows, tensions,
+            self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, count, self.bars, self.steps, knots,
+            self.begins(tape), pushes, rows, tensions,
         )
         if not 0.0 <= worst < LOOSE:
             raise GradientError(
                 f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
                 "does it pass a dead centre or a pose in which it is pulled taut?"
             )
+        return self.by_step(tape, pushes, rows, tensions)
+
+    def begins(self, tape: Tape) -> np.ndarray:
+        """(entries,) the knot that a step begins at, by its first stage, or -1."""
+        begins = np.full(tape.count, -1, dtype=np.int64)
+        begins[tape.arrays.kind[: tape.count, 0] == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
+        return begins
+
+    def by_step(self, tape: Tape, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Bars of inputs and targets per stage as those per step."""
+        count, engine, joints = tape.count, self.engine, self.engine.sizes[1]
+        numbers = tape.arrays.kind[:count, 0]
         starts = np.flatnonzero(numbers == 0)
         # targets: of a BDF step at its end, of a DIRK step at its stages
         self.nodes = (1.0, *engine.tableau.c)

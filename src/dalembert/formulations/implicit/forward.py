@@ -61,6 +61,14 @@ class ImplicitForward(MaximalForward):
         spin = np.einsum("nij,knj->kni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[..., 3:])
         return np.concatenate([model.bodies["mass"][:-1, None] * moving[..., :3], spin], axis=-1)
 
+    def momentum_at(self, knot: int) -> Any:
+        def momentum(step: float, model: Model) -> np.ndarray:
+            moving = self._speeds(self.recording.momentum[knot]) + step * self.velocity[knot]
+            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[:, 3:])
+            return np.concatenate([model.bodies["mass"][:-1, None] * moving[:, :3], spin], axis=-1)
+
+        return momentum
+
     def segment(self, tape: Tape, first: int, last: int) -> None:
         self.entry = 0
         super().segment(tape, first, last)

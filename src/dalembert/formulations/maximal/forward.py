@@ -26,7 +26,7 @@ from dalembert.model.records import Model
 #: where, in steps, and with which weight values of a sixth-order difference are taken
 OFFSETS = ((1.0, 0.75), (-1.0, -0.75), (2.0, -0.15), (-2.0, 0.15), (3.0, 1.0 / 60.0), (-3.0, -1.0 / 60.0))
 #: size of the steps: m, rad, and parts of a body's speed
-STEP = 1e-3
+STEP = 5e-3
 #: passes of refinement
 PASSES = 4
 
@@ -55,9 +55,17 @@ class MaximalForward:
         self.engine, self.model, self.mechanism = engine, engine.model, engine.mechanism
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         self.models, self.step, self.change = models, step, change
+        self.weights, self.drive_weight = None, engine.drive_weight
+        #: what answers, if the controller of the run is differentiated (``gradients.controller.Controller``)
+        self.controller: Any = None
+        self.held = np.zeros_like(change.target[0])
         self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
         self.orientation = np.zeros((knots, engine.sizes[0], 3))
         self.rows = np.arange(6) < self.model.joints["rows"][:, None]
+
+    def weigh_forces(self, weights: Any, drive_weight: float | None) -> None:
+        """The norm in which forces of redundant rows are least."""
+        self.weights, self.drive_weight = weights, self.engine.drive_weight if drive_weight is None else drive_weight
 
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
@@ -96,9 +104,53 @@ class MaximalForward:
     def segment(self, tape: Tape, first: int, last: int) -> None:
         """Go on from knot ``first`` to knot ``last``; ``tape.steps`` count knots from ``first``."""
         for index, step in enumerate(tape.steps):
+            if self.controller is not None and step.start == 0.0:
+                self._control(first + step.knot)
             self.advance(tape, index, step, first + step.knot)
             if step.start + step.length > 1.0 - 1e-12:
                 self.note(first + step.knot + 1)
+
+    def _control(self, knot: int) -> None:
+        """Add the tangent of what a controller answers at a knot to those of the inputs of the step that begins there."""
+        controller, change, recording = self.controller, self.change, self.recording
+        before, rates = controller.inputs_before(knot), controller.target_rates(knot)
+        one = Recording(*(array[knot : knot + 1].copy() for array in recording))
+        tangent = Recording(*(array[knot : knot + 1] for array in self.tangent))
+        turning, moving = self.orientation[knot : knot + 1], self.momentum_at(knot)
+
+        def values(step: float, model: Model) -> dict[str, np.ndarray]:
+            momentum = moving(step, model)
+            beside = one._replace(
+                position=one.position + step * tangent.position, orientation=turned(one.orientation, step * turning), momentum=momentum[None],
+                spin=one.spin + step * tangent.spin,
+            )
+            inputs = before
+            if knot > 0:
+                inputs = Inputs(
+                    before.wrench + step * change.wrench[knot - 1], before.joint + step * change.joint[knot - 1], before.target + step * change.target[knot],
+                    before.stage, before.tension + step * change.tension[knot - 1],
+                )
+            return self.engine.seen(beside, inputs, rates, self.coordinates[knot], model)
+
+        sizes = [np.abs(part).max(initial=0.0) for part in (tangent.position, turning)]
+        sizes.append(0.1 * np.abs(tangent.momentum).max(initial=0.0) / max(np.abs(one.momentum).max(initial=0.0), 1e-3))
+        size = STEP / max(max(sizes), 1e-300) if max(sizes) > 0.0 else 0.0
+        total = controller.push(knot, lambda step: values(step, self.model), size, OFFSETS) if size else np.zeros_like(controller.recorded(knot))
+        if self.models:
+            by = {offset * self.step: model for (offset, _), model in zip(OFFSETS, self.models)}
+            total = total + controller.push(knot, lambda step: values(0.0, by.get(step, self.model)), self.step, OFFSETS)
+        bodies, joints, couplings = self.engine.sizes
+        wrench, joint, tension, target = np.split(total, np.cumsum([6 * bodies, 6 * joints, couplings]))
+        change.wrench[knot] += wrench.reshape(-1, 6)
+        change.joint[knot] += joint.reshape(-1, 6)
+        change.tension[knot] += tension
+        gave = controller.ask(knot, controller.seen(knot))[1][-6 * joints :].reshape(-1, 6)
+        self.held = np.where(gave, target.reshape(-1, 6), self.held)
+        change.target[knot + 1] += self.held
+
+    def momentum_at(self, knot: int) -> Any:
+        """A function of (step, model) that gives momenta (n, 6) of a run beside this one at a knot."""
+        raise NotImplementedError
 
     def inputs_of(self, knot: int, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Tangents of wrenches, joint inputs, the targets at a fraction of a step, and tensions."""
@@ -179,7 +231,9 @@ class MaximalForward:
         )
         if not moved:
             reader.known = self._prescribed(step)
-        pose, motion = reader.pose(), reader.motion()
+        pose, motion = reader.pose(), dict(reader.motion())
+        if self.engine.compliance > 0.0 or self.weights is not None:
+            motion |= reader.share(motion["rate"], self.weights, self.drive_weight, np.arange(self.knots))
         fixed = model.bodies[:-1]
         v, w = motion["velocity"], motion["angular_velocity"]
         kinetic = 0.5 * np.einsum("b,nbi,nbi->n", fixed["mass"], v, v) + 0.5 * np.einsum("nbi,bij,nbj->n", w, fixed["inertia"].reshape(-1, 3, 3), w)
