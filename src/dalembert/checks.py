@@ -106,7 +106,7 @@ def number(words: str = "", *, least: float = -HUGE, most: float = HUGE, above: 
 def whole(words: str = "a whole number", *, least: int = -(2**62), most: int = 2**62) -> Rule:
     """A whole number from ``least`` to ``most``."""
     def take(value: Any) -> int:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not least <= value <= most:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not least <= int(value) <= most:
             raise Refused
         return int(value)
 
@@ -341,7 +341,7 @@ def _rule_of_word(word: str) -> Rule:
 
 
 @overload
-def checked(function: F) -> F: ...
+def checked(function: F, /) -> F: ...
 @overload
 def checked(**rules: Rule) -> Callable[[F], F]: ...
 def checked(function: Any = None, /, **rules: Rule) -> Any:

@@ -63,7 +63,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Ellipsoid": dict(semi_axes=(1, 2, 2), mass=1.0), "Convex": dict(points=CORNERS, mass=1.0), "Composite": dict(parts=[(BALL, (0, 0, 0))]),
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
-    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"),
+    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {},
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
 }
 #: methods of a mechanism
@@ -154,7 +154,7 @@ ZOO_SIGNED = {
     "panel", "axis", "ribs", "size", "period", "opening", "duration", "half_angle", "design", "rotation", "inertia", "cable", "anchor",
 }
 #: arguments that may be without end: all of these where they bound something
-ENDLESS = {("Servo", "bound"), ("Bearing", "length")}
+ENDLESS = {("Budget", "seconds"), ("Servo", "bound"), ("Bearing", "length")}
 
 
 def may_take(call: Call, name: str, value: str) -> bool:
@@ -179,7 +179,7 @@ def may_take(call: Call, name: str, value: str) -> bool:
     if value in ("list", "texts"):
         return bool(words & {"Sequence", "Iterable", "tuple", "Any", "ArrayLike", "np.ndarray"}) and not (value == "texts" and words & {"float", "ArrayLike"} and not words & {"str"})
     if value == "class":  # a controller may raise what it likes
-        return bool(words & {"Callable", "Control", "Law", "Energy", "Input", "Given", "Target"})
+        return bool(words & {"Callable", "Control", "ControlDerivative", "Law", "Energy", "Input", "Given", "Target"})
     if value == "matrix":
         return bool(words & {"ArrayLike", "np.ndarray", "Any"}) and name in ("heights", "time", "points", "position")
     return False
@@ -214,7 +214,7 @@ def try_bad(call: Call, name: str, value: str) -> str:
         return "" if may_take(call, name, value) else f"{what}: silent"
     if not problem and owner is not None:
         after = call.look(owner)
-        if not (same(after, before) if isinstance(after, da.State) else after == before):
+        if not (same(after, before) if isinstance(after, da.State) and isinstance(before, da.State) else after == before):
             problem = f"{what}: refused, but something changed"
             _kept.clear()
     return problem

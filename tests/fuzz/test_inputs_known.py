@@ -1,4 +1,5 @@
 """Bad inputs that once got a foreign exception, silence or a changed state: each gets a named error, at the call, and changes nothing."""
+# pyright: reportArgumentType=false, reportCallIssue=false
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,35 +30,35 @@ def vector_energy(x: np.ndarray, q: np.ndarray) -> Any:
 #: what is given to a mechanism with bodies "upper" and "lower" on joints "shoulder" and "elbow"
 BUILD: dict[str, Callable[[da.Mechanism], Any]] = {
     "mass that rounds to nothing": lambda m: da.Box(size=(1, 1, 1), mass=1e-320),
-    "mechanism name None": lambda m: da.Mechanism(None),  # type: ignore[arg-type]
-    "mechanism name 3": lambda m: da.Mechanism(3),  # type: ignore[arg-type]
+    "mechanism name None": lambda m: da.Mechanism(None),
+    "mechanism name 3": lambda m: da.Mechanism(3),
     "mechanism name empty": lambda m: da.Mechanism(""),
     "joint frame of three": lambda m: m.joint("j", da.Revolute(), "upper", "lower", frame=(TURN, TURN, TURN)),
     "limits of one None": lambda m: da.Revolute(limits=(None,)),
-    "universal axes in one word": lambda m: da.Universal(axes="xy"),  # type: ignore[arg-type]
-    "pitch in a list": lambda m: da.Helical(pitch=[1]),  # type: ignore[arg-type]
+    "universal axes in one word": lambda m: da.Universal(axes="xy"),
+    "pitch in a list": lambda m: da.Helical(pitch=[1]),
     "gear of a joint with itself": lambda m: m.gear("g", "shoulder", "shoulder", ratio=2.0),
     "potential on the world": lambda m: m.potential("p", "world", lambda x, q: 0.0),
-    "triangles between vertices": lambda m: da.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0.5, 1, 2]]),  # type: ignore[arg-type]
+    "triangles between vertices": lambda m: da.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0.5, 1, 2]]),
     "start a joint with linear": lambda m: m.start("elbow", linear=(1, 0, 0)),
     "start a body with a value": lambda m: m.start("upper", 1.0),
     "contact pair of joints": lambda m: m.contact_pair("shoulder", "elbow"),
     "joint at text": lambda m: m.joint("j", da.Revolute(), "upper", "lower", at="here"),
     "joint at ragged": lambda m: m.joint("j", da.Revolute(), "upper", "lower", at=((0, 0, 0), (1, 1))),
-    "joint at dict": lambda m: m.joint("j", da.Revolute(), "upper", "lower", at={}),  # type: ignore[arg-type]
-    "drive 3": lambda m: da.Revolute(drive=3),  # type: ignore[arg-type]
-    "drive True": lambda m: da.Revolute(drive=True),  # type: ignore[arg-type]
+    "joint at dict": lambda m: m.joint("j", da.Revolute(), "upper", "lower", at={}),
+    "drive 3": lambda m: da.Revolute(drive=3),
+    "drive True": lambda m: da.Revolute(drive=True),
     "limits 3": lambda m: da.Revolute(limits=3),
     **{f"restitution {v!r}": lambda m, v=v: da.Revolute(restitution=v) for v in ("full", None, [0.5])},
     **{f"universal axes {v!r}": lambda m, v=v: da.Universal(axes=v) for v in (("x",), None)},
     **{f"pitch {v!r}": lambda m, v=v: da.Helical(pitch=v) for v in ("steep", None)},
     **{f"distance {v!r}": lambda m, v=v: da.Distance(length=v) for v in ("long", [1])},
-    "spring length text": lambda m: m.spring("s", "upper", "lower", at=((0, 0, 0), (1, 0, 0)), length="l"),  # type: ignore[arg-type]
-    "spring at text": lambda m: m.spring("s", "upper", "lower", at="ab"),  # type: ignore[arg-type]
+    "spring length text": lambda m: m.spring("s", "upper", "lower", at=((0, 0, 0), (1, 0, 0)), length="l"),
+    "spring at text": lambda m: m.spring("s", "upper", "lower", at="ab"),
     **{f"gear ratio {v!r}": lambda m, v=v: m.gear("g", "shoulder", "elbow", ratio=v) for v in ("two", None, [1])},
     **{f"gear directions {v!r}": lambda m, v=v: m.gear("g", "shoulder", "elbow", ratio=1.0, directions=v) for v in ((0,), None, ("a", "b"), (0.5, 0))},
-    "vertices text": lambda m: da.Mesh("v", [[0, 1, 2]]),  # type: ignore[arg-type]
-    "triangles text": lambda m: da.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "t"),  # type: ignore[arg-type]
+    "vertices text": lambda m: da.Mesh("v", [[0, 1, 2]]),
+    "triangles text": lambda m: da.Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "t"),
     "start of text": lambda m: m.start("elbow", "bent"),
     **{f"ground offset {v!r}": lambda m, v=v: m.ground(offset=v) for v in ("low", None, [1])},
     "heights text": lambda m: m.height_field("hills"),
@@ -74,30 +75,30 @@ BUILD: dict[str, Callable[[da.Mechanism], Any]] = {
     "accuracy text": lambda m: quick(da.Implicit, method="sdirk2", accuracy="good"),
     "stabilization text": lambda m: quick(da.Implicit, stabilization="x"),
     **{f"formulation {v!r}": lambda m, v=v: da.Simulation(m, v) for v in (None, "variational", da.Variational, 0.01)},
-    "mechanism save None": lambda m: m.save(None),  # type: ignore[arg-type]
-    "mechanism save 3": lambda m: m.save(3),  # type: ignore[arg-type]
-    "load None": lambda m: da.load(None),  # type: ignore[arg-type]
-    "load 3": lambda m: da.load(3),  # type: ignore[arg-type]
-    "load mesh_density text": lambda m: da.load("arm.urdf", mesh_density="heavy"),  # type: ignore[arg-type]
-    "load root 3": lambda m: da.load("arm.urdf", root=3),  # type: ignore[arg-type]
+    "mechanism save None": lambda m: m.save(None),
+    "mechanism save 3": lambda m: m.save(3),
+    "load None": lambda m: da.load(None),
+    "load 3": lambda m: da.load(3),
+    "load mesh_density text": lambda m: da.load("arm.urdf", mesh_density="heavy"),
+    "load root 3": lambda m: da.load("arm.urdf", root=3),
     "load root nowhere": lambda m: da.load("arm.urdf", root="/nonexistent"),
-    "Trajectory.load None": lambda m: da.Trajectory.load(None),  # type: ignore[arg-type]
-    "Trajectory.load 3": lambda m: da.Trajectory.load(3),  # type: ignore[arg-type]
+    "Trajectory.load None": lambda m: da.Trajectory.load(None),
+    "Trajectory.load 3": lambda m: da.Trajectory.load(3),
 }
 
 #: what is asked of a simulation of the same mechanism, whose shoulder follows a target
 ASK: dict[str, Callable[[da.Simulation], Any]] = {
     **{f"run {v!r}": lambda s, v=v: s.run(v) for v in ("long", None, [1], 1e30, 3e16)},
     **{f"run control {v!r}": lambda s, v=v: s.run(0.02, control=v) for v in (3, "x", {"elbow": 1})},
-    "set_joint name list": lambda s: s.set_joint(["elbow"], 0.5),  # type: ignore[arg-type]
+    "set_joint name list": lambda s: s.set_joint(["elbow"], 0.5),
     **{f"set_joint {v!r}": lambda s, v=v: s.set_joint("elbow", v) for v in ("0.5", "bent", {}, 1j)},
     "set_joint rate": lambda s: s.set_joint("elbow", rate="fast"),
     "set_target text": lambda s: s.set_target("shoulder", "up"),
     "set_target function of text": lambda s: s.set_target("shoulder", lambda t: "x"),
-    "set_target function of nothing": lambda s: s.set_target("shoulder", lambda: 0.0),  # type: ignore[arg-type]
-    "set_target dict": lambda s: s.set_target("shoulder", {}),  # type: ignore[arg-type]
+    "set_target function of nothing": lambda s: s.set_target("shoulder", lambda: 0.0),
+    "set_target dict": lambda s: s.set_target("shoulder", {}),
     **{f"solve_pose {v!r}": lambda s, v=v: s.solve_pose(v) for v in ({"elbow": "x"}, None, 3)},
-    "solve_pose weights": lambda s: s.solve_pose({"elbow": 0.1}, weights={"elbow": "x"}),  # type: ignore[dict-item]
+    "solve_pose weights": lambda s: s.solve_pose({"elbow": 0.1}, weights={"elbow": "x"}),
     **{f"view port {v!r}": lambda s, v=v: s.view(port=v, block=False, browser=False) for v in (-1, 70000, "http", None)},
 }
 
@@ -105,13 +106,13 @@ ASK: dict[str, Callable[[da.Simulation], Any]] = {
 READ: dict[str, Callable[[da.Trajectory], Any]] = {
     **{f"point {v!r}": lambda t, v=v: t.point("upper", v) for v in (NAN, (NAN, 0, 0), (1, 2), "x")},
     "least_norm weights": lambda t: t.least_norm({"elbow": "x"}),
-    "least_norm drive_weight": lambda t: t.least_norm(drive_weight="x"),  # type: ignore[arg-type]
+    "least_norm drive_weight": lambda t: t.least_norm(drive_weight="x"),
     **{f"least_norm knots {v!r}": lambda t, v=v: t.least_norm(knots=v) for v in (1.5, [99999], "x")},
-    "plot names in one word": lambda t: t.plot("coordinates", names="elbow"),  # type: ignore[arg-type]
+    "plot names in one word": lambda t: t.plot("coordinates", names="elbow"),
     "save .xlsx": lambda t: t.save("r.xlsx"),
     "save .toml": lambda t: t.save("r.toml"),
     **{f"to_html fps {v!r}": lambda t, v=v: t.to_html("r.html", fps=v) for v in ("fast", None)},
-    "snapshot time": lambda t: t.snapshot("r.png", time="now"),  # type: ignore[arg-type]
+    "snapshot time": lambda t: t.snapshot("r.png", time="now"),
     "snapshot azimuth": lambda t: t.snapshot("r.png", azimuth="x"),
     "snapshot colour": lambda t: t.snapshot("r.png", colour=3),
 }

@@ -188,7 +188,7 @@ class MapBuilder:
         """
         what = f"coordinate map {name!r}"
         self._take_name(name, "coordinate map")
-        places = [j if isinstance(j, tuple) and len(j) == 2 else (j, 0) for j in joints]
+        places: list[Any] = [j if isinstance(j, tuple) and len(j) == 2 else (j, 0) for j in joints]
         elements = tuple(self._single_turn(joint, direction, what) for joint, direction in places)
         directions = tuple(int(direction) for _, direction in places)
         if not elements or len({(e, d) for e, d in zip(elements, directions)}) < len(elements):

@@ -514,18 +514,19 @@ class Simulation:
         bar = Progress(steps, self._mechanism.name, "steps", progress)
         try:
             for first in range(0, steps, max(1, most)):
-                run, file = None, streaming.part_file(folder, len(files))
+                count, file = min(max(1, most), steps - first), streaming.part_file(folder, len(files))
                 try:
-                    run = self._run(min(max(1, most), steps - first), length, control, False)
+                    run = self._run(count, length, control, False)
                 except BaseException as error:
-                    run = getattr(error, "trajectory", None)
+                    computed = getattr(error, "trajectory", None)
+                    if computed is not None and len(computed) > 1:
+                        computed.save(file)
                     raise
-                finally:
-                    if run is not None and (len(run) > 1 or not files):
-                        run.save(file)
-                        files.append(file)
+                if len(run) > 1 or not files:
+                    run.save(file)
+                    files.append(file)
                 bar.update(first + len(run) - 1)
-                if run.interrupted or len(run) <= min(max(1, most), steps - first):
+                if run.interrupted or len(run) <= count:
                     break
         finally:
             bar.close()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _joined_log(parts: Sequence[Trajectory], log: str, column: str | None, names
     words = tuple(dict.fromkeys(word for part in parts for word in getattr(part, names)))
     rows, offset = [], 0
     for part in parts:
-        entries = part._values[log].copy()
+        entries: Any = part._values[log].copy()
         number = np.array([words.index(word) for word in getattr(part, names)], dtype=np.int64)
         if column is None:
             entries = number[entries] if len(entries) else entries
