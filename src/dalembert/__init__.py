@@ -17,6 +17,7 @@ from dalembert.errors import (
     SaveError,
     SingularBlockError,
     StepFailure,
+    Terminated,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Moment, Reduced
@@ -78,6 +79,7 @@ __all__ = [
     "Sphere",
     "State",
     "StepFailure",
+    "Terminated",
     "Trajectory",
     "Variational",
     "load",

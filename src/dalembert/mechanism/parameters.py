@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import coefficient, shown
+from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw, coefficient
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import check_inertia, check_mass
@@ -101,13 +103,11 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike], *, ch
 def _checked(name: str, value: ArrayLike, old: Any) -> Any:
     """The value as a float or an array of the old one's shape; one number stands for all."""
     shape = np.shape(old)
+    given = finite(infinite=name.rpartition(".")[2] in UNBOUNDED)(value, f"parameter {name!r}")
     try:
-        numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), shape))
-    except (TypeError, ValueError):
-        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {value!r}") from None
-    unbounded = name.rpartition(".")[2] in UNBOUNDED
-    if np.any(np.isnan(numbers)) or (not unbounded and not np.all(np.isfinite(numbers))):
-        raise ModelError(f"parameter {name!r} must be finite, got {value!r}")
+        numbers = np.array(np.broadcast_to(given, shape))
+    except ValueError:
+        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {shown(value)}") from None
     return numbers if shape else float(numbers)
 
 

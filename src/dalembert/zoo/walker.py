@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import checked, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Fixed, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -32,7 +33,7 @@ from dalembert.zoo.drives import (
     strut,
     strut_stroke,
 )
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 SIDES = {"left": 1.0, "right": -1.0}
 DRIVES = ("ankle drive", "knee drive", "hip pitch drive", "hip roll")
@@ -74,9 +75,14 @@ class WalkerDesign:
         return sqrt(self.shank**2 + self.thigh**2 + 2.0 * self.shank * self.thigh * cos(self.knee_bend))
 
 
+<<<<<<< HEAD
 def walker_legs(
     design: WalkerDesign | None = None, *, drive: Drive = "motion", passive: Collection[str] = (), gravity: ArrayLike = (0.0, 0.0, -9.81),
 ) -> Mechanism:
+=======
+@sized
+def walker_legs(design: WalkerDesign | None = None, *, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
+>>>>>>> trustinputs
     """Two legs between the ground and a pelvis (in the spirit of Quaternion, Figs. 10 and 11, tables 4 to 6).
 
     38 bodies and 45 joints: "base", "pelvis", and per side, "left ..." and "right ...", the chain "foot", "ankle",
@@ -174,6 +180,7 @@ def leg_angles(position: ArrayLike, rotation: np.ndarray, side: float, design: W
     }
 
 
+@checked(position=numbers(3), rotation=numbers(3, 3))
 def walker_drives(position: ArrayLike, rotation: np.ndarray, design: WalkerDesign | None = None) -> dict[str, float]:
     """Coordinates (m, rad) of the eight drives for a displacement (3,) and rotation (3, 3) of the pelvis from the reference pose."""
     design = WalkerDesign() if design is None else design
@@ -187,6 +194,7 @@ def walker_drives(position: ArrayLike, rotation: np.ndarray, design: WalkerDesig
     return values
 
 
+@sized
 def dance(time: float, *, size: float = 1.0, period: float = 2.0, start: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Displacement (3,), m, and rotation (3, 3) of the pelvis: it sways, bobs and twists with ``period`` (s).
 
@@ -199,6 +207,7 @@ def dance(time: float, *, size: float = 1.0, period: float = 2.0, start: float =
     return displacement, Rotation.from_rotvec(twist).as_matrix()
 
 
+@sized
 def walker_motion(
     pose: Callable[[float], tuple[np.ndarray, np.ndarray]] = dance, design: WalkerDesign | None = None
 ) -> DriveMotion:
