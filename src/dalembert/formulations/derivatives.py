@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dalembert.formulations.engine import Inputs
-from dalembert.mechanism.mechanism import Mechanism
 
 
 class Cotangents(NamedTuple):
@@ -101,10 +100,6 @@ class Differentiable(Protocol):
         """Room for what some steps leave behind."""
         ...
 
-    def built(self, mechanism: Mechanism) -> Any:
-        """What forward passes take of a mechanism whose numbers are others."""
-        ...
-
     def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
         """(n, 6) velocities of a state that a run starts from."""
         ...
@@ -116,7 +111,7 @@ class Differentiable(Protocol):
     def forward(
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
     ) -> Forward:
-        """A forward pass. ``models``: what ``built`` makes of the mechanism ``step`` times 1, -1, 2, -2, 3 and -3 along its change, or none."""
+        """A forward pass. ``models``: of the mechanism ``step`` times 1, -1, 2, -2, 3 and -3 along its change, or none."""
         ...
 
 

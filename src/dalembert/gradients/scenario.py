@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dalembert.simulation.trajectory import Trajectory
 class Scenario:
     """``duration`` seconds of a mechanism in a formulation, set up by ``setup(sim)``, with ``inputs`` by name per step.
 
-    ``checked``: whether inertias must be such as bodies have.
+    ``checked``: whether inertias must be such as bodies have; ``control``, ``control_derivative``: as of ``Simulation.run``, on top of the inputs.
     """
 
     mechanism: Mechanism
@@ -30,6 +31,8 @@ class Scenario:
     setup: Callable[[Simulation], Any] | None = None
     inputs: Mapping[str, Any] | None = None
     checked: bool = True
+    control: Callable[[Any], Any] | None = None
+    control_derivative: Any = "differences"
 
     @property
     def steps(self) -> int:
@@ -43,10 +46,8 @@ class Scenario:
         """The simulation at its start, with values of parameters in place of the mechanism's own."""
         names = {name.text: name for name in self.names(values)}
         model = {text: value for text, value in values.items() if names[text].kind == "model"}
-        mechanism = with_parameters(self.mechanism, model, checked=self.checked) if model else self.mechanism
-        sim = Simulation(mechanism, self.formulation, energy_bound=None)
-        if self.setup is not None:
-            self.setup(sim)
+        targets = any(name.what == "target" for name in names.values())
+        sim = self._made(with_parameters(self.mechanism, model, checked=self.checked) if model else self.mechanism) if model or targets else self._again()
         start = {text: value for text, value in values.items() if names[text].kind == "start"}
         if start:
             sim._set(lambda setup: self._begin(setup, start, names))
@@ -54,6 +55,25 @@ class Scenario:
             if names[text].kind == "input" and names[text].what == "target":
                 times = sim.time + sim.formulation.dt * np.arange(self.steps + 1)
                 sim.set_target(names[text].owner, _Line(times, np.asarray(value, dtype=float)))
+        return sim
+
+    def _made(self, mechanism: Mechanism) -> Simulation:
+        sim = Simulation(mechanism, self.formulation, energy_bound=None)
+        if self.setup is not None:
+            self.setup(sim)
+        return sim
+
+    @cached_property
+    def _first(self) -> tuple[Simulation, Any, Any, bool]:
+        sim = self._made(self.mechanism)
+        return sim, sim.state, sim._setup.keep(), sim._moved
+
+    def _again(self) -> Simulation:
+        """One simulation, at its start again: making one takes longer than a short run."""
+        sim, state, setup, moved = self._first
+        sim.restore(state)
+        sim._setup.restore(setup)
+        sim._moved = moved
         return sim
 
     def _begin(self, setup: Setup, start: Mapping[str, np.ndarray], names: Mapping[str, Name]) -> Any:
@@ -76,14 +96,16 @@ class Scenario:
         sim = self.simulation(values)
         tables = {**(self.inputs or {}), **{text.rpartition(".")[0]: value for text, value in values.items() if text.endswith(".input")}}
         if not tables:
-            return sim.run(self.duration, tape=tape)
+            return sim.run(self.duration, tape=tape, control=self.control, control_derivative=self.control_derivative)
+        if self.control is not None:
+            raise GradientError("inputs per step and a controller cannot both be given")
         count, steps = [0], {name: np.asarray(table, dtype=float).reshape(self.steps, -1) for name, table in tables.items()}
 
         def control(_: Simulation) -> dict[str, np.ndarray]:
             count[0] += 1
             return {name: table[count[0] - 1] for name, table in steps.items()}
 
-        return sim.run(self.duration, tape=tape, control=control)
+        return sim.run(self.duration, tape=tape, control=control, control_derivative=None)
 
     def value(self, name: Name, sim: Simulation) -> np.ndarray:
         """What a parameter is at the start of a simulation of this scenario."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import AssemblyError, GradientError, ModelError
 from dalembert.formulations.engine import Formulation
-from dalembert.gradients.adjoint import output_shape
+from dalembert.gradients.adjoint import FORCES, output_shape, record_of
 from dalembert.gradients.names import Name, all_names
 from dalembert.gradients.scenario import Scenario
 from dalembert.mechanism.mechanism import Mechanism
@@ -22,8 +22,9 @@ from dalembert.simulation.trajectory import Trajectory
 SMOOTH = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "energy")
 #: fourth-order differences: offsets and weights
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
-#: part of the terms that are weighed that a derivative is compared with, where it is smaller itself
-LEAST = 1e-5
+#: part of the terms that are weighed that a derivative is compared with, where it is smaller itself; more of forces, as what Newton's
+#: method leaves of impulses is divided by the step in them
+LEAST, LEAST_OF_FORCES = 1e-5, 1e-3
 
 
 @dataclass(frozen=True)
@@ -77,29 +78,36 @@ def validate_gradients(
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
     values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
 ) -> GradientCheck:
     """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
 
     ``parameters``: names, all that the mechanism has by default; ``setup(sim)`` sets the start; ``inputs``: {name: (steps, ...)};
     ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
-    ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; ``step``: of the differences, as part of
-    a number or in m and rad.
+    ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; with "force" and "torque" among them, the
+    noise of forward sensitivities is that of positions over dt^2; ``step``: of the differences, as part of
+    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``; ``gradient_smoothing`` (m/s): as for
+    ``Trajectory.vjp``; smoothed derivatives are not those of the run, and are compared with forward sensitivities alone.
     """
-    scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False)
+    scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False, control=control, control_derivative=control_derivative)
     names = scenario.names(all_names(mechanism) if parameters is None else parameters)
     random = np.random.default_rng(seed)
     base = {name: np.asarray(value, dtype=float) for name, value in (values or {}).items()}
     run = scenario.run(base, tape=True)
     cotangents = {name: random.normal(size=output_shape(run, name)) for name in outputs}
-    gradients = run.vjp(cotangents, [name.text for name in names])
+    engine = record_of(run).engine
+    # where rows are redundant, only least-norm forces are functions of the parameters
+    drive_weight = engine.drive_weight if getattr(engine, "compliance", 0.0) > 0.0 else None
+    gradients = run.vjp(cotangents, [name.text for name in names], gradient_smoothing=gradient_smoothing)
+    differences = differences and gradients.smoothing == 0.0
     rows = []
     for name in names:
         given = (directions or {}).get(name.text)
         change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
         adjoint = float(np.sum(gradients[name.text] * change))
-        tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
-        difference = _difference(scenario, base, cotangents, name, change, step) if differences else np.nan
-        scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), LEAST * _size(run, cotangents), 1e-300)
+        tangent, scale = (_forward(run, cotangents, name, change, gradient_smoothing) if forward else (np.nan, 0.0))
+        difference = _difference(scenario, base, cotangents, name, change, step, drive_weight) if differences else np.nan
+        scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
     return GradientCheck(tuple(rows))
 
@@ -115,37 +123,42 @@ def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) ->
     if name.what == "inertia":
         root = np.linalg.cholesky(value)
         return root @ (change + change.T) @ root.T * 0.3
-    if name.what.startswith(("point", "centre")):
+    if name.what.startswith(("point", "position", "centre")):
         return 0.1 * change
     return change if name.what.startswith("turn") or not np.all(value) else change * np.abs(value)
 
 
-def _weighed(run: Trajectory, cotangents: Mapping[str, np.ndarray], reference: np.ndarray) -> float:
+def _weighed(run: Trajectory, cotangents: Mapping[str, np.ndarray], reference: np.ndarray, drive_weight: float | None) -> float:
     """The weighed sum of what a run gives; orientations relative to a reference."""
     from dalembert.formulations.maximal.forward import turn_between
 
     return sum(
-        float(np.sum(weights * (turn_between(reference, run.orientation) if name == "orientation" else read_output(run, name))))
+        float(np.sum(weights * (turn_between(reference, run.orientation) if name == "orientation" else read_output(run, name, drive_weight))))
         for name, weights in cotangents.items()
     )
 
 
-def read_output(run: Trajectory, name: str) -> np.ndarray:
-    """What a run gives under the name of a cotangent."""
+def read_output(run: Trajectory, name: str, drive_weight: float | None = None) -> np.ndarray:
+    """What a run gives under the name of a cotangent; with a ``drive_weight``, least-norm forces."""
     if name in ("energy", "kinetic"):
         return run.energy().total if name == "energy" else run.energy().kinetic
+    if name in FORCES and drive_weight is not None and run._least_norm is not None:
+        return run._least_norm(None, drive_weight, np.arange(len(run)))[name]
     return getattr(run, name) if name in ("position", "velocity", "angular_velocity") else run._get(name)
 
 
 def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
-    """How large the terms of the weighed sum are."""
-    return sum(float(np.sum(np.abs(weights * (1.0 if name == "orientation" else read_output(run, name))))) for name, weights in cotangents.items())
+    """What counts as small: a part of how large the terms of the weighed sum are."""
+    return sum(
+        (LEAST_OF_FORCES if name in FORCES else LEAST) * float(np.sum(np.abs(weights * (1.0 if name == "orientation" else read_output(run, name)))))
+        for name, weights in cotangents.items()
+    )
 
 
-def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray) -> tuple[float, float]:
+def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, smoothing: float) -> tuple[float, float]:
     """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
-        tangents = run.jvp({name.text: change})
+        tangents = run.jvp({name.text: change}, gradient_smoothing=smoothing)
     except GradientError:
         return np.nan, 0.0
     value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())
@@ -155,16 +168,18 @@ def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, 
 
 def _difference(
     scenario: Scenario, base: Mapping[str, np.ndarray], cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, step: float,
+    drive_weight: float | None,
 ) -> float:
     """The derivative by differences of the run."""
     sim = scenario.simulation(base)
     value = base[name.text] if name.text in base else scenario.value(name, sim)
     reference = scenario.run(base).orientation
     size = float(np.abs(change).max(initial=0.0))
-    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "turn", "centre")) else _part(value, change), 1e-300)
+    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
     try:
         return sum(
-            weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference) for offset, weight in OFFSETS
+            weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference, drive_weight)
+            for offset, weight in OFFSETS
         )
     except (AssemblyError, ModelError):
         return np.nan

@@ -1,7 +1,7 @@
 """What a run remembers for its derivatives: a tape, or for long runs the states to start short replays from."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,23 @@ class Shifted:
         return self.source.part(self.first + step, start, length)
 
 
+@dataclass(frozen=True, eq=False)
+class Controlled:
+    """The controller of a run whose dependence on what it sees is differentiated: by ``derivative``, or "differences" of it.
+
+    ``targets``: what joints follow by name; ``inputs``: those held before the first step, as ``InputTables.at`` gives them; ``times``: of
+    numbers of steps; ``moved``: whether the run went on from another one.
+    """
+
+    function: Callable[[Any], Any]
+    derivative: Any
+    targets: Mapping[str, Any]
+    inputs: np.ndarray
+    times: Callable[[Any], Any]
+    moved: bool
+    formulation: Any
+
+
 @dataclass(eq=False)
 class Record:
     """A run that can be differentiated. ``setup``: what its start was made of (None where it went on from another run)."""
@@ -43,6 +60,7 @@ class Record:
     recording: Any = None
     inputs: Any = None
     steps: int = 0
+    control: Controlled | None = None
 
     @classmethod
     def begin(cls, engine: Engine, mechanism: Mechanism, source: Any, steps: int, dt: float, setup: Any, budget: int) -> Record:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.tape import (
     BODY_STAGES,
     JOINT_STAGES,
@@ -33,22 +34,30 @@ class ImplicitAdjoint(StageAdjoint):
 
     def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
         """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
-        knots, last = self.new_knots(count), first + count
-        states = knot_states(tape, self.engine.tableau, count)
+        states = knot_states(getattr(tape, "run", tape), self.engine.tableau, count)
         self.first = states[0]
-        cotangents = self.part(first, last)
-        if self.reads or np.any(cotangents.position) or np.any(cotangents.orientation):
-            joints = self.engine.sizes[1]
+        return self._read(states, first, self.part(first, first + count))
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        return self._read(knot_states(self.tape, self.engine.tableau, 1), knot, cotangents)
+
+    def _read(self, states: np.ndarray, first: int, cotangents: Cotangents) -> KnotBars:
+        """What is read at knots from ``first`` on with states (knots, n, 14)."""
+        knots, last = self.new_knots(len(states)), first + len(states)
+        if any(np.any(part) for part in cotangents):
             pull_knots(
                 self.model, self.engine.reading.work, states, self.given.target[first:last], self.coordinates[first:last], cotangents, self.bars,
-                knots, np.zeros((joints, 6)),
+                knots, np.zeros((self.engine.sizes[1], 6)),
             )
         return knots
 
     def read(self, first: int, last: int) -> KnotBars:
         return self.read_on(self.tape, first, last - first)
 
-    def pull_stages(self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> float:
+    def pull_stages(
+        self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray,
+    ) -> float:
+        """All stages of a tape; returns the worst residual of their equations."""
         engine = self.engine
         return pull_steps(
             self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, tape.count, self.bars, self.steps, knots, begins,
@@ -56,8 +65,13 @@ class ImplicitAdjoint(StageAdjoint):
         )
 
     @property
+    def looks_back(self) -> bool:
+        """Whether a step depends on the knot before the one that it begins at."""
+        return self.engine.options.method == "bdf2"
+
+    @property
     def state_size(self) -> int:
-        return super().state_size * (2 if self.engine.options.method == "bdf2" else 1)
+        return super().state_size * (2 if self.looks_back else 1)
 
     def put_state(self, bar: np.ndarray) -> None:
         half = super().state_size
@@ -69,7 +83,7 @@ class ImplicitAdjoint(StageAdjoint):
 
     def take_state(self) -> np.ndarray:
         here = super().take_state()
-        if self.engine.options.method != "bdf2":
+        if not self.looks_back:
             return here
         return np.concatenate([here, self.steps.bodies["older"].ravel(), self.steps.joints["older"].ravel()])
 

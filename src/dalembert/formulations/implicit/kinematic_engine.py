@@ -1,13 +1,14 @@
 """What steps a fully constrained mechanism: poses from the drives, then velocities, then forces."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from dalembert.errors import StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.engine import ImplicitEngine
 from dalembert.formulations.implicit.kinematic import (
@@ -28,6 +29,7 @@ from dalembert.formulations.maximal.recording import Recording
 from dalembert.linalg import WIDTH, analyse
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.placement import Placement
+from dalembert.model.records import Model
 from dalembert.model.redundancy import analyse_redundancy
 from dalembert.solvers.outcomes import SINGULAR
 
@@ -51,9 +53,6 @@ class KinematicEngine(ImplicitEngine):
 
     state_type = KinematicState
     jobs = staticmethod(examples.reading)
-    #: runs of the kinematic solver cannot be differentiated yet; those of the general one can
-    adjoint = None  # type: ignore[assignment]
-
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
         super().__init__(mechanism, options)
         self.freedom = analyse_redundancy(Placement.of(mechanism, self.model)).freedom
@@ -87,7 +86,7 @@ class KinematicEngine(ImplicitEngine):
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         done = 0
         while True:
-            outcome, more, size = run_steps(
+            outcome, more, size = self._kinematic_steps(
                 self.model, self.view(numbers), _from(inputs, done), self.step_options, self.graph.work, self.scratch, recording,
                 first + done, count - done, dt,
             )
@@ -95,6 +94,35 @@ class KinematicEngine(ImplicitEngine):
             if outcome != SINGULAR or self.options.solver != "auto" or not self._general_step(numbers, recording, _from(inputs, done), first + done, dt):
                 return self._note(numbers, outcome, done, size, inputs, dt)
             done += 1
+
+    def _kinematic_steps(self, *arguments: Any) -> tuple[int, int, float]:
+        if self.tape is None:
+            return run_steps(*arguments)
+        from dalembert.formulations.implicit.kinematic_tape import tape_steps
+
+        self.tape.reserve(arguments[-2])
+        outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+        self.tape.count += int(done)
+        return outcome, done, size
+
+    @property
+    def drive_weight(self) -> float:
+        return self.options.drive_weight
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.kinematic_derivative import KinematicAdjoint
+
+        return KinematicAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Model], step: float,
+        change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.kinematic_derivative import KinematicForward
+
+        return KinematicForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     def _general_step(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, knot: int, dt: float) -> bool:
         """One step of the general solver; returns whether it has a solution."""

@@ -1,6 +1,7 @@
 """A backward pass in maximal coordinates: what both formulations share, from cotangents at knots to bars of numbers by name."""
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,10 @@ from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents, InputBars, StartBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.bars import new_bars
+from dalembert.formulations.maximal.force_cotangents import ForceCotangents
 from dalembert.formulations.maximal.named_bars import named_bar
+from dalembert.formulations.maximal.pull_forces_at_knots import ForceBars
+from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Step, Tape
 from dalembert.mechanism.parameters import owners
@@ -39,14 +43,16 @@ class MaximalAdjoint:
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         bodies, joints, couplings = engine.sizes
         self.cotangents = _filled(cotangents, knots, bodies, joints)
-        self.reads = any(len(getattr(cotangents, name)) for name in ("velocity", "coordinate", "rate", "energy"))
-        self.forces = len(cotangents.force) > 0
+        self.reads = any(len(getattr(cotangents, name)) for name in ("velocity", "coordinate", "rate", "energy", "force"))
+        self.forces = ForceCotangents(self, None, engine.drive_weight) if len(cotangents.force) else None
+        self.pulled: ForceBars | None = None
         self.bars = new_bars(self.model)
         steps = knots - 1
         self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
         self.at_end = False
         self.owners = owners(engine.mechanism)
 
+    @cached_property
     def prescribed(self) -> np.ndarray:
         """(2, N, joints, 6) rates and accelerations of driven directions, as readings take them."""
         return self.engine._reader(Recording(*(array[: self.knots] for array in self.recording)), self.given, self.dt, self.coordinates[0]).prescribed()
@@ -62,7 +68,11 @@ class MaximalAdjoint:
         """Go back from knot ``last`` to knot ``first``; ``tape.steps`` count knots from ``first``."""
         count = last - first + (0 if self.at_end else 1)
         with watched(self.mechanism):
+            self.pulled = self._pull_forces(tape, first, first + count) if self.forces is not None else None
             knots = self.read(first, first + count)
+            if self.pulled is not None:
+                for name in ("push", "input", "target", "rate", "tension"):
+                    getattr(knots, name)[:count] += getattr(self.pulled, name)
             if not self.at_end:
                 self.add_state(knots, count - 1)
                 self.at_end = True
@@ -97,15 +107,57 @@ class MaximalAdjoint:
         np.add.at(self.inputs.tension, at, knots.tension[:count])
         self.inputs.target[first : first + count] += knots.target[:count]
         if np.any(knots.rate):
-            self._differences(first, knots.rate[:count])
+            self._differences(first, knots.rate[:count], 0)
+        if self.pulled is not None and np.any(self.pulled.acceleration):
+            self._differences(first, self.pulled.acceleration, 1)
 
-    def _differences(self, first: int, bars: np.ndarray) -> None:
-        """Bars of rates of driven directions, by the targets that they are differences of (``Reader.prescribed``)."""
+    def _differences(self, first: int, bars: np.ndarray, order: int) -> None:
+        """Bars of rates (``order`` 0) or accelerations of driven directions, by the targets that they are differences of
+        (``Reader.prescribed``), where no function of time says better what they are.
+        """
+        if len(self.given.stage) >= self.knots:
+            bars = np.where(np.isnan(self.given.stage[first : first + len(bars), order]), bars, 0.0)
         if np.any(self.ball & np.any(bars, axis=0)):
             raise GradientError("velocities of a motion-driven free rotation cannot be differentiated by its target yet: use positions and orientations")
+        weights = rate_weights if order == 0 else acceleration_weights
         for i, bar in enumerate(bars):
-            for knot, weight in rate_weights(first + i, self.knots, self.dt).items():
+            for knot, weight in weights(first + i, self.knots, self.dt).items():
                 self.inputs.target[knot] += weight * bar
+
+    # ---- forces
+
+    def weigh_forces(self, weights: Any, drive_weight: float | None) -> None:
+        """The norm in which forces of redundant rows are least, before any segment."""
+        if self.forces is not None:
+            self.forces = ForceCotangents(self, weights, self.engine.drive_weight if drive_weight is None else drive_weight)
+
+    def _pull_forces(self, tape: Tape, first: int, last: int) -> ForceBars:
+        """Cotangents of forces at some knots as those of what they were read from."""
+        assert self.forces is not None
+        known = self.recorded_forces(first, last)
+        knots = np.arange(first, last)
+        held = (knots == 0) | (self.knots == 2)
+        if self.engine.exact and self.knots == 2 and np.any(self.model.joints["driven"]) and len(self.given.stage) == 0:
+            raise GradientError("forces of a single step with prescribed motion cannot be differentiated: run more steps")
+        return self.forces.pull(first, last, known, held, np.ascontiguousarray(self.damped(tape, first, last, known)))
+
+    def recorded_forces(self, first: int, last: int) -> np.ndarray:
+        """(knots,) whether the forces at a knot are those that a step recorded."""
+        return np.zeros(last - first, dtype=bool)
+
+    def damped(self, tape: Tape, first: int, last: int, known: np.ndarray) -> np.ndarray:
+        """(knots, n, 6) velocities that dampers see at knots."""
+        assert self.forces is not None
+        return self.forces.reading["velocity"][first:last]
+
+    def inputs_at(self, first: int, last: int) -> Inputs:
+        """The inputs that some knots are read with: those of the steps that begin there, the last one's at the end."""
+        given = self.given
+        at = np.minimum(np.arange(first, last), max(len(given.wrench), len(given.joint), len(given.tension), 1) - 1)
+        return given._replace(
+            wrench=given.wrench[at] if len(given.wrench) else given.wrench, joint=given.joint[at] if len(given.joint) else given.joint,
+            target=given.target[first:last], tension=given.tension[at] if len(given.tension) else given.tension,
+        )
 
     @property
     def ball(self) -> np.ndarray:
@@ -113,9 +165,39 @@ class MaximalAdjoint:
 
         return (self.model.joints["driven"] != 0) & (self.model.joints["free_kind"] == BALL)
 
+    def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> None:
+        """Add what a controller saw at the knot that the pass has got to, weighted, to the cotangent of the state there.
+
+        ``inputs``: those of the step before, which it was read with; ``rates`` (joints, 6): of driven directions, NaN for their own.
+        """
+        with watched(self.mechanism):
+            knots = self.read_seen(knot, cotangents, inputs, rates)
+        self.add_state(knots, 0)
+        unknown = np.isnan(rates) & (self.model.joints["driven"] != 0)
+        if np.any(np.abs(knots.rate[0][unknown]) > 1e-9 * max(1.0, float(np.abs(cotangents.velocity).max(initial=0.0)))):
+            raise GradientError(
+                f"the controller of {self.mechanism.name!r} reads velocities that depend on how fast its own targets move, which cannot be differentiated: "
+                "let targets be functions of time, or let it read coordinates"
+            )
+        self.inputs.target[knot] += knots.target[0]
+        if knot > 0:
+            self.inputs.wrench[knot - 1] += knots.push[0]
+            self.inputs.joint[knot - 1] += knots.input[0]
+            self.inputs.tension[knot - 1] += knots.tension[0]
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        """Cotangents of the state at a knot from those of what a controller saw there."""
+        raise NotImplementedError
+
     def part(self, first: int, last: int) -> Cotangents:
-        """The cotangents at some knots."""
-        return Cotangents(*(np.ascontiguousarray(array[first:last]) for array in self.cotangents))
+        """The cotangents at some knots, those of forces as those of poses and velocities."""
+        part = Cotangents(*(np.ascontiguousarray(array[first:last]) for array in self.cotangents))
+        if self.pulled is None:
+            return part
+        return part._replace(
+            position=part.position + self.pulled.pose[..., :3], orientation=part.orientation + self.pulled.pose[..., 3:],
+            velocity=part.velocity + self.pulled.velocity,
+        )
 
     # ---- what formulations say
 
@@ -166,6 +248,24 @@ class MaximalAdjoint:
     def start(self) -> StartBars:
         raise NotImplementedError
 
+    def momentum_start(self) -> StartBars:
+        """Where momenta are the state: momenta and spins of the start are those of its velocities."""
+        fixed, bars = self.model.bodies[:-1], self.bars.bodies[:-1]
+        momentum = self.recording.momentum[0]
+        velocity = np.concatenate([
+            momentum[:, :3] / fixed["mass"][:, None], np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:]),
+        ], axis=1)
+        after = bars["after"]
+        bars["mass"] += np.einsum("ni,ni->n", after[:, 6:9], velocity[:, :3])
+        bars["inertia"] += np.einsum("ni,nj->nij", after[:, 9:12], velocity[:, 3:]).reshape(-1, 9)
+        bars["u"], bars["du"] = velocity, 0.0
+        bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
+        work = self.placed().work
+        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity), False)
+        turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
+        moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
+        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)
+
     def parameter(self, name: str) -> np.ndarray | None:
         """Cotangent of a number by name."""
         return named_bar(self.mechanism, self.model, self.bars, name, self.owners)
@@ -183,6 +283,26 @@ def rate_weights(knot: int, knots: int, dt: float) -> dict[int, float]:
 
     def inner(k: int) -> dict[int, float]:
         return {k - 1: -0.5 / dt, k + 1: 0.5 / dt}
+
+    if 0 < knot < knots - 1:
+        return inner(knot)
+    if knots == 3:
+        return inner(1)
+    one, two = (1, 2) if knot == 0 else (knots - 2, knots - 3)
+    found: dict[int, float] = {}
+    for k, factor in ((one, 2.0), (two, -1.0)):
+        for target, weight in inner(k).items():
+            found[target] = found.get(target, 0.0) + factor * weight
+    return found
+
+
+def acceleration_weights(knot: int, knots: int, dt: float) -> dict[int, float]:
+    """The same of its acceleration: second differences, carried on to the ends; two knots tell nothing."""
+    if knots == 2:
+        return {}
+
+    def inner(k: int) -> dict[int, float]:
+        return {k - 1: 1.0 / dt**2, k: -2.0 / dt**2, k + 1: 1.0 / dt**2}
 
     if 0 < knot < knots - 1:
         return inner(knot)

@@ -20,6 +20,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_rates
+from dalembert.model.records import Model
 from dalembert.model.targets import MET, unmet_targets
 from dalembert.solvers.redundant import COMPLIANCE
 
@@ -75,6 +76,11 @@ class MaximalEngine:
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of bodies, joints and couplings."""
         return len(self.model.bodies) - 1, len(self.model.joints), len(self.model.couplings)
+
+    @property
+    def drive_weight(self) -> float:
+        """Weight of drives against joints where forces of redundant rows are least in a norm."""
+        return 1.0
 
     # ---- states
 
@@ -158,6 +164,21 @@ class MaximalEngine:
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
         return Knot(velocity, rate, kinetic + float(potential_energy(self.model, work)), kinetic)
 
+    def seen(self, recording: Recording, inputs: Inputs, rates: np.ndarray, coordinate: np.ndarray, model: Model | None = None) -> dict[str, np.ndarray]:
+        """What a controller sees at the one knot of a recording, as ``knot`` reads it: arrays by name; ``model``: another one than its own."""
+        (bodies, joints, couplings), work, model = self.sizes, self.reading.work, self.model if model is None else model
+        work.joints["coordinate"], work.joints["target"] = coordinate, inputs.target[0]
+        motion = new_motion(1, bodies, joints, couplings)
+        motion_series(model, work, self.compliance, recording, inputs, np.stack([rates, np.zeros((joints, 6))])[:, None], motion, self.exact, np.ones(1, bool))
+        velocity, rate, fixed = motion.velocity[0, :-1], motion.rate[0], model.bodies[:-1]
+        kinetic = 0.5 * np.sum(fixed["mass"] * np.sum(velocity[:, :3] ** 2, axis=1))
+        kinetic += 0.5 * np.einsum("ni,nij,nj->", velocity[:, 3:], fixed["inertia"].reshape(-1, 3, 3), velocity[:, 3:]) + 0.5 * np.sum(model.joints["armature"] * rate**2)
+        return dict(
+            position=recording.position[0].copy(), orientation=recording.orientation[0].copy(), velocity=velocity[:, :3].copy(),
+            angular_velocity=velocity[:, 3:].copy(), coordinate=work.joints["coordinate"].copy(), rate=rate.copy(), kinetic=np.array([kinetic]),
+            potential=np.array([potential_energy(model, work)]),
+        )
+
     # ---- running
 
     def new_recording(self, knots: int) -> Recording:
@@ -193,10 +214,6 @@ class MaximalEngine:
         """Forget what was logged since ``mark``."""
         if self.tape is not None:
             self.tape.go_back(mark)
-
-    def built(self, mechanism: Mechanism) -> Any:
-        """What forward passes take of a mechanism whose numbers are others."""
-        return compile_model(mechanism)
 
     def step_error(self, dt: float) -> float:
         """Estimated error (m) of the step just made."""

@@ -80,6 +80,10 @@ class Reader:
 
     def motion(self) -> Mapping[str, np.ndarray]:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
+        return self.plain_motion()
+
+    def plain_motion(self) -> Mapping[str, np.ndarray]:
+        """The same with forces as the steps or the solves at the knots gave them."""
         prescribed, recording = self.prescribed(), self.recording
         motion = self._move(prescribed)
         if self.knots == 2 and self.exact and len(self.inputs.stage) == 0:

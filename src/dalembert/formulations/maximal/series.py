@@ -119,6 +119,7 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     velocity = motion.velocity
     wanted = velocity[0].copy()
     closed = velocity[0].copy()
+    acceleration = velocity[0].copy()
     impulse = recording.row_force[0].copy()
     coupling_impulse = recording.coupling_force[0].copy()
     for knot in range(velocity.shape[0]):
@@ -161,7 +162,7 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
         push_on_bodies(model, work, moving, 1)
         push_along_paths(model, work, moving)
         if not known:
-            accelerate(model, work, compliance, moving, recording.row_force[knot], recording.coupling_force[knot], exact)
+            accelerate(model, work, compliance, moving, recording.row_force[knot], recording.coupling_force[knot], exact, wanted, acceleration)
         for i in range(model.couplings.shape[0]):
             motion.coupling_rate[knot, i] = coupling_rate(model, work, i, velocity[knot])
             if model.couplings[i].law != CONSTRAINT:

@@ -25,20 +25,29 @@ class StageAdjoint(MaximalAdjoint):
         raise NotImplementedError
 
     def pull(self, tape: Tape, knots: Any, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        (bodies, joints, couplings), count, tableau = self.engine.sizes, tape.count, self.engine.tableau
+        (bodies, joints, couplings), count = self.engine.sizes, tape.count
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        numbers = tape.arrays.kind[:count, 0]
-        begins = np.full(count, -1, dtype=np.int64)
-        begins[numbers == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
-        worst = self.pull_stages(tape, knots, begins, pushes, rows, tensions)
+        worst = self.pull_stages(tape, knots, self.begins(tape), pushes, rows, tensions)
         if not 0.0 <= worst < LOOSE:
             raise GradientError(
                 f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
                 "does it pass a dead centre or a pose in which it is pulled taut?"
             )
+        return self.by_step(tape, pushes, rows, tensions)
+
+    def begins(self, tape: Tape) -> np.ndarray:
+        """(entries,) the knot that a step begins at, by its first stage, or -1."""
+        begins = np.full(tape.count, -1, dtype=np.int64)
+        begins[tape.arrays.kind[: tape.count, 0] == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
+        return begins
+
+    def by_step(self, tape: Tape, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Bars of inputs and targets per stage as those per step."""
+        count, joints = tape.count, self.engine.sizes[1]
+        numbers = tape.arrays.kind[:count, 0]
         starts = np.flatnonzero(numbers == 0)
         # targets: of a BDF step at its end, of a DIRK step at its stages
-        self.nodes = (1.0, *tableau.c)
+        self.nodes = (1.0, *self.engine.tableau.c)
         targets = np.zeros((len(starts), len(self.nodes), joints, 6))
         if np.any(rows[:, 1]):
             step_of = np.cumsum(numbers == 0) - 1

@@ -1,7 +1,10 @@
 """What a run in maximal coordinates writes down for its derivatives, substep by substep; room grows as it is needed."""
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dalembert.errors import GradientError
 from dalembert.mechanism.mechanism import Mechanism
@@ -42,6 +45,20 @@ class Tape:
         """Forget what came after a mark."""
         self.count = mark[0]
         del self.steps[mark[1] :]
+
+    def parts(self) -> list[tuple[int, Tape]]:
+        """The tape knot by knot: (number of the knot that a part begins at, its part, which counts knots from there)."""
+        starts = np.flatnonzero(self.arrays.kind[: self.count, 0] == 0) if hasattr(self.arrays, "kind") else np.arange(self.count)
+        ends, found = [*starts[1:], self.count], []
+        knots = sorted({step.knot for step in self.steps})
+        for knot in knots:
+            own = [i for i, step in enumerate(self.steps) if step.knot == knot]
+            part = copy(self)
+            first, last = int(starts[own[0]]), int(ends[own[-1]])
+            part.arrays, part.count = type(self.arrays)(*(array[first:last] for array in self.arrays)), last - first
+            part.steps = [self.steps[i]._replace(knot=0) for i in own]
+            found.append((knot, part))
+        return found
 
     @property
     def bytes(self) -> int:

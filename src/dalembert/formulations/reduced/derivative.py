@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.stage_adjoint import StageAdjoint
 from dalembert.formulations.maximal.tape import Tape
@@ -33,28 +34,42 @@ class ReducedAdjoint(StageAdjoint):
         self.first: np.ndarray | None = None
         engine.ties.compliance[0] = engine.step_options.compliance
 
+    def new_knots(self, count: int) -> KnotBars:
+        """No readings but those of forces, and of controllers, know of inputs."""
+        return super().new_knots(count)._replace(body=np.zeros((count, len(self.node_bars), 6)))
+
     def read(self, first: int, last: int) -> KnotBars:
-        """Knots at which nothing is weighed are left out; no inputs are read."""
+        """Knots at which nothing is weighed are left out."""
         count, nothing = last - first, np.zeros((0, 0, 0))
+        self.first = knot_states(self.engine.tree.nodes, self.tape, np.zeros(1, dtype=int), self.engine.tableau.stiffly_accurate)[0]
+        if self.pulled is not None:
+            return self._read(np.arange(count), first, self.part(first, last), self.new_knots(count))
         knots = KnotBars(np.zeros((count, len(self.node_bars), 6)), *[nothing] * 6)
         weighed = np.zeros(count, dtype=bool)
         for array in self.cotangents:
             if any(array.strides):  # not zeros that take no room
                 weighed |= np.any(array[first:last].reshape(count, -1) != 0.0, axis=1)
         at = np.flatnonzero(weighed)
-        tree, stiff = self.engine.tree.nodes, self.engine.tableau.stiffly_accurate
-        self.first = knot_states(tree, self.tape, np.zeros(1, dtype=int), stiff)[0]
+        return self._read(at, first, Cotangents(*(array[first + at] for array in self.cotangents)), knots)
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        return self._read(np.zeros(1, dtype=int), knot, cotangents, self.new_knots(1))
+
+    def _read(self, at: np.ndarray, first: int, cotangents: Cotangents, knots: KnotBars) -> KnotBars:
+        """What is read at knots ``at`` of the tape, which begins at knot ``first``."""
         if len(at):
-            found = np.zeros((len(at), len(self.node_bars), 6))
+            found, joints = np.zeros((len(at), len(self.node_bars), 6)), self.engine.sizes[1]
+            states = knot_states(self.engine.tree.nodes, self.tape, at, self.engine.tableau.stiffly_accurate)
             pull_knots(
-                self.stage, knot_states(tree, self.tape, at, stiff), self.given.target[first + at], self.coordinates[first + at],
-                Cotangents(*(array[first + at] for array in self.cotangents)), self.bars, self.node_bars, found, np.zeros((self.engine.sizes[1], 6)),
+                self.stage, states, self.given.target[first + at], self.coordinates[first + at], cotangents, self.bars, self.node_bars, found,
+                np.zeros((joints, 6)),
             )
             knots.body[at] = found
         return knots
 
     def _take_knots(self, knots: KnotBars, first: int, count: int) -> None:
-        pass
+        if self.pulled is not None:
+            super()._take_knots(knots, first, count)
 
     def add_state(self, knots: KnotBars, index: int) -> None:
         self.node_bars["after"] += knots.body[index]

@@ -100,6 +100,11 @@ class ReducedEngine(TreeEngine):
         """Room for what some steps leave behind."""
         refuse_maps(self.mechanism)
         refuse_rowless(self.mechanism)
+        if self.mechanism.touches:
+            raise GradientError(
+                f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has contacts, limits or dry friction, through which Variational and "
+                "Implicit do. Run it without tape=True, or in one of those."
+            )
         if self.options.switch_charts and np.any(self.starter.charts):
             raise GradientError(f"runs of {self.mechanism.name!r} cannot be differentiated where charts may change: leave switch_charts out, or use rotations='exponential'")
         from dalembert.formulations.reduced.tape import new_tape
@@ -108,7 +113,7 @@ class ReducedEngine(TreeEngine):
         bodies, joints, couplings = self.sizes
         return Tape(partial(new_tape, len(self.tree.nodes), bodies, joints, couplings, len(self.ties.rows)), steps, each)
 
-    def built(self, mechanism: Mechanism) -> Any:
+    def model_of(self, mechanism: Mechanism) -> Any:
         """What forward passes take of a mechanism whose numbers are others."""
         from dalembert.formulations.reduced.sensitivities import Built
 

@@ -1,15 +1,18 @@
 """A forward pass over a run in joint coordinates."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import GradientError
-from dalembert.formulations.engine import Start
+from dalembert.formulations.derivatives import InputBars
+from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal.bars import new_bars
 from dalembert.formulations.maximal.forward import PASSES, VelocityForward, check_finite, turn_between, turned
+from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.adjoint import open_stage
 from dalembert.formulations.reduced.derivative import end_of_step
 from dalembert.formulations.reduced.equations import Stage, residual
@@ -41,6 +44,12 @@ class ReducedForward(VelocityForward):
     stay as they are in the frames of their joints.
     """
 
+    def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray,
+                 models: Sequence[Built], step: float, change: InputBars) -> None:
+        super().__init__(engine, recording, inputs, knots, dt, coordinates, [built.model for built in models], step, change)
+        #: the tree of each model
+        self.trees = {id(built.model): built.tree for built in models} | {id(engine.model): engine.tree}
+
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
         engine, start = self.engine, self.recording
         self.base = Built(engine.model, engine.tree)
@@ -63,7 +72,7 @@ class ReducedForward(VelocityForward):
             nodes["v"][self.vectors] = np.einsum("nij,nj->ni", turns, nodes["v"][self.vectors])
             return nodes
 
-        self.values = starting(0.0, self.base)
+        self.values = starting(0.0, self.model)
         size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
         found = self.difference(lambda step, built: self.flat(starting(step, built), self.values), size) * np.ones((2, len(self.values), 3))
         self.state = Tangent(*found)
@@ -73,16 +82,13 @@ class ReducedForward(VelocityForward):
 
     # ---- mechanisms beside this one
 
-    def built(self, model: Any) -> Built:
-        return model if isinstance(model, Built) else self.base
+    def built(self, model: Model) -> Built:
+        return Built(model, self.trees[id(model)])
 
     def frames(self, here: Built) -> np.ndarray:
         """Rotations (vectors, 3, 3) from the axes that free rotations of another mechanism are written in to those of this one."""
         own, other = (tree.nodes["frame"][self.vectors].reshape(-1, 3, 3) for tree in (self.base.tree, here.tree))
         return own @ np.swapaxes(other, 1, 2)
-
-    def _read(self, base: Any, step: np.ndarray, model: Any) -> dict[str, np.ndarray]:
-        return super()._read(base, step, self.built(model).model)
 
     # ---- states beside this one
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import GradientError
-from dalembert.formulations.derivatives import StartBars
+from dalembert.formulations.derivatives import Cotangents, StartBars
+from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
-from dalembert.formulations.maximal.pull_knot import pull_start_rates
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.series import is_kick
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.variational.tape import pull_knots, pull_steps
 
@@ -20,26 +22,32 @@ class VariationalAdjoint(MaximalAdjoint):
     width = 18
 
     def read(self, first: int, last: int) -> KnotBars:
-        count = last - first
-        knots = self.new_knots(count)
+        cotangents = self.part(first, last)
         if self.reads:
-            bodies, joints, couplings = self.engine.sizes
-            scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
-            recording = type(self.recording)(*(array[first:last] for array in self.recording))
-            cotangents = self.part(first, last)
-            given = self.given
-            at = np.minimum(np.arange(first, last), max(len(given.wrench), len(given.joint), len(given.tension), 1) - 1)
-            inputs = given._replace(
-                wrench=given.wrench[at] if len(given.wrench) else given.wrench, joint=given.joint[at] if len(given.joint) else given.joint,
-                target=given.target[first:last], tension=given.tension[at] if len(given.tension) else given.tension,
-            )
-            if not pull_knots(
-                self.model, self.engine.reading.work, self.engine.compliance, recording, inputs, self.coordinates[first:last],
-                self.prescribed()[0, first:last], 0, count, cotangents, self.bars, knots, scratch,
-            ):
-                raise GradientError(f"the velocities of {self.mechanism.name!r} cannot be differentiated: the joints hold it in a singular pose")
-        knots.body[:, :, :3] += self.cotangents.position[first:last]
-        knots.body[:, :, 3:6] += self.cotangents.orientation[first:last]
+            return self._read(first, last, cotangents, self.inputs_at(first, last), self.prescribed[0, first:last])
+        return self._add_poses(self.new_knots(last - first), cotangents)
+
+    def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        one = Recording(*(array[knot : knot + 1].copy() for array in self.recording))
+        own = self.engine.seen(one, inputs, rates, self.coordinates[knot])["rate"]
+        return self._read(knot, knot + 1, cotangents, inputs, np.where(np.isnan(rates), own, rates)[None])
+
+    def _read(self, first: int, last: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        """What is read at knots with their ``inputs`` and rates (knots, joints, 6) of driven directions."""
+        knots, (bodies, joints, couplings) = self.new_knots(last - first), self.engine.sizes
+        scratch = np.zeros((2, bodies + 1, 6)), np.zeros((bodies + 1, 6)), np.zeros((joints, 6)), np.zeros(couplings), np.zeros((joints, 6))
+        recording = Recording(*(array[first:last] for array in self.recording))
+        if not pull_knots(
+            self.model, self.engine.reading.work, self.engine.compliance, recording, inputs, self.coordinates[first:last], rates, 0, last - first,
+            cotangents, self.bars, knots, scratch,
+        ):
+            raise GradientError(f"the velocities of {self.mechanism.name!r} cannot be differentiated: the joints hold it in a singular pose")
+        return self._add_poses(knots, cotangents)
+
+    @staticmethod
+    def _add_poses(knots: KnotBars, cotangents: Cotangents) -> KnotBars:
+        knots.body[:, :, :3] += cotangents.position
+        knots.body[:, :, 3:6] += cotangents.orientation
         return knots
 
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -47,8 +55,8 @@ class VariationalAdjoint(MaximalAdjoint):
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
         begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
         worst = pull_steps(
-            self.model, self.engine.graph.work, self.engine.compliance, tape.arrays, 0, count, self.bars, knots, begins, np.zeros((0, joints, 6)),
-            pushes, rows, tensions,
+            self.model, self.engine.graph.work, self.engine.compliance, tape.arrays, 0, count, self.bars, knots, begins,
+            *self._impulses(tape, begins, first), pushes, rows, tensions,
         )
         if not 0.0 <= worst < LOOSE:
             raise GradientError(
@@ -57,20 +65,39 @@ class VariationalAdjoint(MaximalAdjoint):
             )
         return pushes, rows[:, 0], rows[:, 1:2], tensions
 
+    def _impulses(self, tape: Tape, begins: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cotangents of impulses of rows (substeps, joints, 6) and couplings, from those of forces that steps recorded; or none."""
+        (_, joints, couplings), count = self.engine.sizes, tape.count
+        if self.pulled is None:
+            return np.zeros((0, joints, 6)), np.zeros((0, couplings))
+        rows, ties = np.zeros((count, joints, 6)), np.zeros((count, couplings))
+        known = self.recorded_forces(first, first + len(self.pulled.row))
+        entries = np.array([entry for entry, knot in enumerate(begins) if knot >= 0 and known[knot]], dtype=int)
+        kick = 2.0 / tape.arrays.clock[entries].sum(axis=1)
+        rows[entries] = kick[:, None, None] * self.pulled.row[begins[entries]]
+        ties[entries] = kick[:, None] * self.pulled.tie[begins[entries]]
+        return rows, ties
+
+    def recorded_forces(self, first: int, last: int) -> np.ndarray:
+        """Means over a kick centred at the knot: equal whole steps before and after (``series.is_kick``)."""
+        recording = Recording(*(array[: self.knots] for array in self.recording))
+        return np.array([is_kick(recording, knot) for knot in range(first, last)], dtype=bool)
+
+    def damped(self, tape: Tape, first: int, last: int, known: np.ndarray) -> np.ndarray:
+        """Mean velocities of the intervals beside a knot, where a step recorded its forces."""
+        velocity = super().damped(tape, first, last, known).copy()
+        entries = [entry for entry, step in enumerate(tape.steps) if step.start == 0.0 and step.knot < last - first and known[step.knot]]
+        if entries:
+            at, dt = tape.arrays.bodies[entries], tape.arrays.clock[entries, 1][:, None, None]
+            fixed = self.model.bodies[:-1]
+            w = at["w"]
+            Jw = np.einsum("nij,knj->kni", fixed["inertia"].reshape(-1, 3, 3), w)
+            s = np.sqrt(4.0 / dt**2 - np.sum(w * w, axis=-1, keepdims=True))
+            spin = at["l"] - at["along"][..., 3:] + 0.5 * dt * (s * Jw + np.cross(w, Jw))
+            linear = 0.5 * ((at["p"] - at["along"][..., :3]) / fixed["mass"][:, None] + at["v"])
+            angular = 0.5 * np.einsum("nij,knj->kni", fixed["inertia_inverse"].reshape(-1, 3, 3), spin)
+            velocity[[tape.steps[entry].knot for entry in entries]] = np.concatenate([linear, angular], axis=-1)
+        return velocity
+
     def start(self) -> StartBars:
-        """Momenta and spins of the start are those of its velocities."""
-        fixed, bars = self.model.bodies[:-1], self.bars.bodies[:-1]
-        momentum = self.recording.momentum[0]
-        velocity = np.concatenate([
-            momentum[:, :3] / fixed["mass"][:, None], np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:]),
-        ], axis=1)
-        after = bars["after"]
-        bars["mass"] += np.einsum("ni,ni->n", after[:, 6:9], velocity[:, :3])
-        bars["inertia"] += np.einsum("ni,nj->nij", after[:, 9:12], velocity[:, 3:]).reshape(-1, 9)
-        bars["u"], bars["du"] = velocity, 0.0
-        bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
-        work = self.placed().work
-        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity), False)
-        turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
-        moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
-        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)
+        return self.momentum_start()

@@ -250,11 +250,11 @@ def recall_knot(model, work, recording, inputs, coordinates, knot):
 
 
 @kernel
-def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots, impulses, pushes, joint_bars, tensions):
+def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots, impulses, ties, pushes, joint_bars, tensions):
     """The adjoint from the end of entry ``last - 1`` back to the beginning of entry ``first``, with the cotangents in ``after``.
 
-    ``knots`` (entries,): the knot that an entry begins at, whose cotangents ``at_knots`` are added there, or -1; ``impulses`` (entries, joints, 6): cotangents of impulses of the rows. Writes the bars of inputs and targets per entry. Returns
-    the worst residual of the adjoint equations, relative; -1 where one could not be solved.
+    ``knots`` (entries,): the knot that an entry begins at, whose cotangents ``at_knots`` are added there, or -1; ``impulses`` (entries, joints, 6): cotangents of impulses of the rows, ``ties``
+    (entries, couplings) of those of couplings, or none. Writes the bars of inputs and targets per entry. Returns the worst residual of the adjoint equations, relative; -1 where one could not be solved.
     """
     worst = 0.0
     for entry in range(last - 1, first - 1, -1):
@@ -266,6 +266,8 @@ def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots
             for i in range(model.joints.shape[0]):
                 for k in range(model.joints[i].rows):
                     bars.joints[i].mu[k] = impulses[entry - first, i, k]
+            for i in range(model.couplings.shape[0]):
+                bars.couplings[i].mu = ties[entry - first, i]
         if not open_interval(interval, bars):
             return -1.0
         worst = max(worst, pull_interval(interval, bars))
