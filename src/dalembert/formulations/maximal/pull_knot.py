@@ -25,12 +25,25 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_own_numbers,
     pull_rate,
     pull_servo,
+    pull_wrench,
 )
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import solve_transposed
 from dalembert.model.frames import frame_rotation
+from dalembert.model.hessians import add_direction
 from dalembert.model.pose import joint_at_knot, put6
-from dalembert.model.records import BALL, CABLE, COMPLIANT, CONSTRAINT, DRAG, POINT_FORCE, SPRING, USER_LOAD
+from dalembert.model.records import (
+    BALL,
+    CABLE,
+    COMPLIANT,
+    CONSTRAINT,
+    DISTANCE,
+    DRAG,
+    POINT_FORCE,
+    SLIDE,
+    SPRING,
+    USER_LOAD,
+)
 from dalembert.model.rows import direction_gradient, row_gradient
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
@@ -355,6 +368,44 @@ def pull_start_rates(model, work, bars, rates, bare):
             elif bar.after[k] != 0.0:
                 bar.armature[k] += bar.after[k] * rates[i, k]
                 pull_direction_rate(model, work, bars, i, k, bar.after[k] * joint.armature[k])
+
+
+@kernel
+def pull_row_rates(model, work, bars, motion, rows, ties, directions):
+    """Rates of joint rows (joints, 6), couplings and directions (joints, 6) for a motion (n, 6) at the pose in the work, weighted."""
+    for i in range(model.bodies.shape[0] - 1):
+        for c in range(6):
+            bars.bodies[i].u[c] = motion[i, c]
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].locks):
+            pull_rate(model, work, bars, i, k, rows[i, k])
+        for k in range(model.joints[i].free):
+            if directions[i, k] != 0.0:
+                pull_direction_rate(model, work, bars, i, k, directions[i, k])
+    for i in range(model.couplings.shape[0]):
+        if ties[i] != 0.0:
+            pull_coupling_rate(model, work, bars, i, ties[i])
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].du, ZERO3, ZERO3)
+
+
+@kernel
+def pull_twist(model, work, bars, index, rates, line, turn):
+    """A joint's own motion at rates (6,): its slides along ``line`` (world) and its turns about ``turn`` (the child's axes), weighted."""
+    joint, child = model.joints[index], bars.bodies[model.joints[index].child]
+    y, C, Rp = joint_at_knot(work.bodies, joint)
+    zero = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for k in range(joint.free):
+        force, on_parent, on_child = direction_gradient(joint, k, y, C, Rp)
+        slides = joint.free_kind[k] == SLIDE or joint.free_kind[k] == DISTANCE
+        second = (line[0], line[1], line[2], 0.0, 0.0, 0.0) if slides else (0.0, 0.0, 0.0, turn[0], turn[1], turn[2])
+        bars.K[:] = 0.0
+        add_direction(bars.K, joint, k, rates[k], y, C, Rp)
+        pull_wrench(
+            bars, index, joint, work.bodies, 1.0, zero, second, scale3(rates[k], force), scale3(rates[k], on_parent), scale3(rates[k], on_child),
+        )
+        if not slides:
+            add_to3(child.phi, rates[k], cross3(on_child, load3(turn)))
 
 
 @kernel
