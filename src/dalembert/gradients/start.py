@@ -235,6 +235,7 @@ class Beginning:
     def pull(self, names: list[Name], pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of gradients that come through the start, from its cotangents (n, 6), (n, 6), (joints, 6)."""
         pulled, found = StartPull(self, pose, velocity), {}
+        self._rest().placement.evaluate()
         for name in names:
             if name.what in WEIGHING:
                 found[name.text] = self._pull_weighed(name, pulled.settled.motion.reshape(-1, 6))
@@ -248,21 +249,23 @@ class Beginning:
             elif name.what == "start":
                 found[name.text] = self._pull_start(name, pulled, target)
             elif name.what == "start_rate":
-                solved = pulled.settled
-                self._rest()
                 unit = np.eye(self.mechanism[name.owner].type.freedom)
-                found[name.text] = pulled.of_joint(name.owner, solved, unit, solved.asked).reshape(name.shape)
+                if pulled.is_tree and not self.kept[3]:
+                    bars = pulled.along_tree(name.owner, unit, False)
+                else:
+                    bars = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked)
+                found[name.text] = bars.reshape(name.shape)
             else:
                 found[name.text] = self._pull_each(name, pose, velocity, target)
         return found
 
     def _pull_start(self, name: Name, pulled: StartPull, target: np.ndarray) -> np.ndarray:
-        solved, element = pulled.placed, self.mechanism[name.owner]
+        element = self.mechanism[name.owner]
         free = element.type.freedom
-        self._rest()
         change = np.array([self._as_rate(name.owner, unit) for unit in np.eye(free)])
         driven = self.model.joints["driven"][element.index, :free] != 0
-        bars = pulled.of_joint(name.owner, solved, change, {}, held=False) + target[element.index, :free] * driven
+        bars = pulled.along_tree(name.owner, change, True) if pulled.is_tree else pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
+        bars = bars + target[element.index, :free] * driven
         return bars.reshape(name.shape)
 
     def _pull_each(self, name: Name, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -63,9 +63,14 @@ class StartPull:
         return Solved(saddle, G, dict(setup.rates), self.velocity.ravel(), weights, motion)
 
     @cached_property
+    def total(self) -> np.ndarray:
+        """(n, 6) the cotangent of the pose, with what velocities have to say of it; of geometry, in ``bars``."""
+        return self.pose + (0.0 if self.beginning.at_rest or not np.any(self.velocity) else self._pull_motion())
+
+    @cached_property
     def placed(self) -> Solved:
-        """Of poses, with what velocities have to say of them; geometry ends in ``bars``."""
-        total = self.pose + (0.0 if self.beginning.at_rest or not np.any(self.velocity) else self._pull_motion())
+        """Of poses; geometry ends in ``bars``."""
+        total = self.total
         setup = self.beginning._rest()
         setup.placement.evaluate()
         saddle, G = pose_saddle(setup.placement, setup.wishes)
@@ -136,6 +141,46 @@ class StartPull:
 
     # ---- coordinates and rates of joints
 
+    @cached_property
+    def is_tree(self) -> bool:
+        """Whether a joint that moves carries its subtree along and nothing else has to give."""
+        mechanism = self.mechanism
+        tree = self._tree((), "").there
+        return all(j.index in tree for j in mechanism.joints if j.type.holds) and not (mechanism.couplings or mechanism.constraints or mechanism.maps)
+
+    def along_tree(self, name: str, change: np.ndarray, of_pose: bool) -> np.ndarray:
+        """(directions,) as ``of_joint`` where that is all: the products of a joint's motions with what the cotangents of its subtree add up to."""
+        known = self.__dict__.setdefault("_wrenches", {})
+        tree, element = self._tree((), name), self.mechanism[name]
+        if of_pose not in known:
+            bar = self.total if of_pose else self.velocity
+            force = bar[:, :3].copy()
+            moment = np.cross(self.beginning.position, force) + np.einsum("nij,nj->ni", self.beginning.matrices, bar[:, 3:])
+            for _, here, there in reversed(tree.order):
+                if here >= 0:
+                    force[here] += force[there]
+                    moment[here] += moment[there]
+            known[of_pose] = force, moment
+        force, moment = known[of_pose]
+        there = tree.there[element.index]
+        sign = 1.0 if there == element.child.index else -1.0
+        lines, turns, point = self._axes(element)
+        return sign * (change @ (lines @ force[there] + turns @ (moment[there] - np.cross(point, force[there]))))
+
+    def _axes(self, element: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rates (freedom, 3) of a joint's child in the world, by one of each direction, and the child's joint point."""
+        known = self.__dict__.setdefault("_twists", {})
+        if element.index not in known:
+            kind, joint = element.type, self.model.joints[element.index]
+            gradients = np.zeros((kind.freedom, 12))
+            direction_rows(self.model, self.beginning.setup.placement.work, element.index, gradients)
+            matrix = self.beginning.matrices[element.child.index]
+            slides = np.array([kind_of in ("slide", "distance") for kind_of, _ in kind.directions], dtype=float)[:, None]
+            turns = (1.0 - slides) * (gradients[:, 9:] @ matrix.T)
+            lines = slides * gradients[:, 6:9] + kind.lead * turns
+            known[element.index] = lines, turns, self.beginning.position[element.child.index] + matrix @ joint["point_child"]
+        return known[element.index]
+
     def of_joint(self, name: str, solved: Solved, change: np.ndarray, first: Mapping[str, Any], held: bool = True) -> np.ndarray:
         """(directions,) the bar of what a joint is asked for. ``change`` (directions, freedom): coordinates or rates by one of each;
         ``first``: joints that the tree prefers; ``held``: bodies whose velocities were asked for are not carried along.
@@ -205,7 +250,7 @@ class StartPull:
         if first not in known:
             known[first] = _Carrying(self.mechanism, first)
         tree = known[first]
-        if self.mechanism[name].index in tree.there:
+        if not name or self.mechanism[name].index in tree.there:
             return tree
         return known.setdefault((*first, name), _Carrying(self.mechanism, (*first, name)))
 
@@ -214,10 +259,8 @@ class StartPull:
         beginning, found = self.beginning, np.zeros_like(self.pose)
         if element.index not in tree.there or not np.any(rate):
             return found
-        setup = beginning.setup
-        kept, setup.rates = setup.rates, {element.name: rate}
-        line, turn, point = setup._twist(element)
-        setup.rates = kept
+        lines, turns, point = self._axes(element)
+        line, turn = rate @ lines, rate @ turns
         there = tree.there[element.index]
         sign = 1.0 if there == element.child.index else -1.0
         bodies = tree.below(there, stops)

@@ -50,6 +50,8 @@ class MaximalAdjoint:
         steps = knots - 1
         self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
         self.at_end = False
+        #: (numbers of steps, bars (..., joints, 6)) of targets that were taken between knots
+        self.inside: list[tuple[np.ndarray, np.ndarray]] = []
         self.owners = owners(engine.mechanism)
 
     @cached_property
@@ -91,6 +93,9 @@ class MaximalAdjoint:
         add(self.inputs.tension, at, tension)
         for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)):
             share = (starts + lengths * node)[:, None, None]
+            between = (share[:, 0, 0] > 1e-12) & (share[:, 0, 0] < 1.0 - 1e-12)
+            if np.any(between) and np.any(bar[between]):
+                self.inside.append((at[between] + share[between, 0, 0], bar[between]))
             add(self.inputs.target, at, (1.0 - share) * bar)
             add(self.inputs.target, at + 1, share * bar)
 

@@ -1,6 +1,8 @@
 """Transposed derivatives of what is read at a knot: rates, coordinates, energy, and velocities that follow by projection."""
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.bodies import load9_of, push_on_bodies, user_load
 from dalembert.forces.directions import resistance, servo_at, spring
@@ -247,42 +249,84 @@ def pull_project(model, work, bars, compliance, half, left, rate_bars):
     """
     if knot_matrix(model, work, compliance, half) >= 0:
         return -1.0
-    world = model.bodies.shape[0] - 1
-    first, size, before = 0.0, 0.0, 0.0
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].b, ZERO3, ZERO3)
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].rows):
+            bars.joints[i].b[k] = 0.0
+    for i in range(model.couplings.shape[0]):
+        bars.couplings[i].b = 0.0
+    size = weigh_knot(model, work, bars, half)
+    pull_knot_equations(model, work, bars, half, left, rate_bars)
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].du, ZERO3, ZERO3)
+    return size
+
+
+@kernel
+def weigh_knot(model, work, bars, lag):
+    """Weights ``b`` of the equations of the knot, from the bars ``du`` and ``mu`` of its velocities and forces; refined with the exact product.
+
+    The matrix is factored with that ``lag``. Needs no weights before; returns what is left of the bars, relative.
+    """
+    bodies, world = work.bodies, model.bodies.shape[0] - 1
+    before, largest, size = np.inf, 0.0, 0.0
     for attempt in range(PASSES):
         size = 0.0
         for i in range(world):
-            vector = work.vector[work.bodies[i].node].v
-            for c in range(6):
-                vector[c] = bars.bodies[i].du[c]
-                size = max(size, abs(vector[c]))
+            fixed, b, vector = model.bodies[i], bars.bodies[i].b, work.vector[bodies[i].node].v
+            turned = mat_t_vec(load9(fixed.inertia), load3(b[3:]))
+            du = bars.bodies[i].du
+            for c in range(3):
+                vector[c], vector[3 + c] = du[c] + fixed.mass * b[c], du[3 + c] + turned[c]
         for i in range(model.joints.shape[0]):
-            for k in range(model.joints[i].rows):
-                work.vector[work.joints[i].node].v[k] = bars.joints[i].mu[k]
-                size = max(size, abs(bars.joints[i].mu[k]))
+            joint, at, bar = model.joints[i], work.joints[i], bars.joints[i]
+            first, second = bars.bodies[joint.parent].b, bars.bodies[joint.child].b
+            for k in range(joint.rows):
+                own = joint.row_kind[k] == COMPLIANT
+                weight = bar.b[k]
+                if own:
+                    weight *= lag * resistance(joint, at, joint.row_direction[k]) + joint.armature[joint.row_direction[k]]
+                total = bar.mu[k] + (bar.b[k] if own else 0.0)
+                for c in range(6):
+                    total -= at.Gc[k, c] * second[c]
+                    work.vector[bodies[joint.child].node].v[c] += weight * at.Gc[k, c]
+                    if joint.parent != world:
+                        total -= at.Gp[k, c] * first[c]
+                        work.vector[bodies[joint.parent].node].v[c] += weight * at.Gp[k, c]
+                work.vector[at.node].v[k] = total
+                size = max(size, abs(total))
         for i in range(model.couplings.shape[0]):
-            work.vector[work.couplings[i].node].v[0] = bars.couplings[i].mu
-            size = max(size, abs(bars.couplings[i].mu))
-        if attempt <= 1:  # bars of impulses have another unit than those of velocities
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-        if not size > 1e-13 * first:
+            coupling, bar = model.couplings[i], bars.couplings[i]
+            total = bar.mu
+            if coupling.law == CONSTRAINT:
+                for e in range(coupling.first, coupling.first + coupling.ends):
+                    which = model.ends[e]
+                    if which != world:
+                        for c in range(6):
+                            total -= work.ends[e].G[c] * bars.bodies[which].b[c]
+                            work.vector[bodies[which].node].v[c] += bar.b * work.ends[e].G[c]
+            else:
+                total = 0.0
+            work.vector[work.couplings[i].node].v[0] = total
+            size = max(size, abs(total))
+        for i in range(world):
+            for c in range(6):
+                size = max(size, abs(work.vector[bodies[i].node].v[c]))
+        largest = max(largest, size) if attempt <= 1 else largest
+        if not size > 1e-14 * largest or (attempt > 1 and not size < 0.5 * before):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
         for i in range(world):
             for c in range(6):
-                bars.bodies[i].b[c] = -work.vector[work.bodies[i].node].v[c]
+                bars.bodies[i].b[c] -= work.vector[bodies[i].node].v[c]
         for i in range(model.joints.shape[0]):
             for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] = -work.vector[work.joints[i].node].v[k]
+                bars.joints[i].b[k] -= work.vector[work.joints[i].node].v[k]
         for i in range(model.couplings.shape[0]):
-            bars.couplings[i].b = -work.vector[work.couplings[i].node].v[0]
-        pull_knot_equations(model, work, bars, half, left, rate_bars)
-    for i in range(world):
-        put6(bars.bodies[i].du, ZERO3, ZERO3)
-    return size
+            bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
+    return size / largest if largest > 0.0 else 0.0
 
 
 @kernel
