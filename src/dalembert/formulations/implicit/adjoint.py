@@ -325,6 +325,6 @@ def pull_stage(stage, bars):
         size = load_unknowns(stage, bars)
         if attempt == 0:  # bars of impulses have another unit than those that the first pass met
             first = max(first, size)
-        elif not size < 0.9 * before:
+        elif not size < 0.5 * before:
             break
     return size / first if first > 0.0 else 0.0

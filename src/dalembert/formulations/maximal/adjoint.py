@@ -106,10 +106,10 @@ class MaximalAdjoint:
         """Add what readings have to say of inputs: those of the step that begins at a knot, the last one's at the end."""
         if not self.reads:
             return
-        at = np.minimum(first + np.arange(count), self.knots - 2)
-        np.add.at(self.inputs.wrench, at, knots.push[:count])
-        np.add.at(self.inputs.joint, at, knots.input[:count])
-        np.add.at(self.inputs.tension, at, knots.tension[:count])
+        inner = min(count, self.knots - 1 - first)
+        for table, bars in ((self.inputs.wrench, knots.push), (self.inputs.joint, knots.input), (self.inputs.tension, knots.tension)):
+            table[first : first + inner] += bars[:inner]
+            table[-1] += bars[inner:count].sum(axis=0)
         self.inputs.target[first : first + count] += knots.target[:count]
         if np.any(knots.rate):
             self._differences(first, knots.rate[:count], 0)
