@@ -35,7 +35,7 @@ def foot_and_arm() -> da.Mechanism:
 
 def throw(sim: da.Simulation) -> None:
     sim.set_velocity("foot", linear=(1.0, 0.4, -0.5), angular=(0.3, 0.5, -1.0))
-    sim.set_joint("hinge", 0.1, rate=1.5)
+    sim.set_joint("hinge", 0.1, rate=2.5)
     sim.set_joint("slide", 0.01, rate=0.6)
 
 
@@ -48,19 +48,19 @@ NAMES = [
 
 @pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
 def test_bounces_slides_limits_and_dry_friction(formulation):
-    assert_right(da.validate_gradients(foot_and_arm(), formulation, NAMES, steps=14, setup=throw, step=1e-5))
+    assert_right(da.validate_gradients(foot_and_arm(), formulation, NAMES, steps=14, setup=throw, step=1e-4))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["bdf1", "sdirk2", "pareschi_russo"])
 def test_other_methods(method):
-    assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-5))
+    assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-4))
 
 
 def test_the_linearised_cone():
     formulation = da.Variational(dt=0.01, tolerance=1e-13, cone="linear", cone_edges=6)
     names = ["ground.friction", "foot contact 0.radius", "foot.mass", "foot.start_velocity"]
-    assert_right(da.validate_gradients(foot_and_arm(), formulation, names, steps=14, setup=throw, step=1e-5))
+    assert_right(da.validate_gradients(foot_and_arm(), formulation, names, steps=14, setup=throw, step=1e-4))
 
 
 def bouncing_ball(restitution: float = 0.7) -> da.Mechanism:
@@ -118,14 +118,14 @@ def test_a_slide_that_ends():
     weights = np.zeros_like(run.position)
     weights[-1, 0, 0] = 1.0
     found = run.vjp({"position": weights}, ["block.start_velocity", "ground.friction"])
-    ends = [end_of(block(), formulation, duration, speed + (sign * step, 0, 0))[0][0] for sign in (1.0, -1.0)]
+    ends = [end_of(block(), formulation, duration, speed + np.array([sign * step, 0, 0]))[0][0] for sign in (1.0, -1.0)]
     assert found["block.start_velocity"][0] == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
     ends = [end_of(block(0.4 + sign * step), formulation, duration, speed)[0][0] for sign in (1.0, -1.0)]
     assert float(found["ground.friction"]) == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
 
 
 def test_smoothed_gradients_leave_the_run_alone():
-    mechanism, names = foot_and_arm(), ["ground.friction", "foot.mass", "foot.start_velocity", "hinge.upper"]
+    mechanism, names = foot_and_arm(), ["ground.friction", "foot.mass", "foot.start_velocity", "hinge.friction"]
     assert da.validate_gradients(mechanism, VARIATIONAL, names, steps=10, setup=throw, gradient_smoothing=0.03).forward_error < EXACT
     sim = da.Simulation(mechanism, VARIATIONAL, energy_bound=None)
     throw(sim)
@@ -163,8 +163,8 @@ def test_what_cannot_be_differentiated_says_so():
     weights = {"position": np.ones_like(run.position)}
     for value in (-1.0, np.nan, "soft"):
         with pytest.raises(da.GradientError, match="gradient_smoothing"):
-            run.vjp(weights, ["ball.mass"], gradient_smoothing=value)
-    with pytest.raises(da.GradientError, match="ground.friction"):
+            run.vjp(weights, ["ball.mass"], gradient_smoothing=value)  # type: ignore[arg-type]
+    with pytest.raises(da.GradientError, match=r"ground\.friction"):
         run.vjp(weights, ["ground.stickiness"])
     m = da.Mechanism("pin")
     m.body("door", mass=1.0, inertia=np.eye(3), position=(0.3, 0, 0))
@@ -188,13 +188,12 @@ def test_checkpoints_step_jacobians_and_objectives(formulation, monkeypatch):
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-9, atol=1e-12)
     # a row of the step's matrix is what one step pulls back
     before = sim.state
-    jacobian = sim.step_jacobian(["ground.friction", "foot.mass"])
+    jacobian = sim.step_jacobian(["ground.friction", "gravity"])
     np.testing.assert_array_equal(sim.state.numbers, before.numbers)
     one = sim.run(formulation.dt, tape=True)
     weights = np.zeros_like(one.position)
     weights[-1, 0, 0] = 1.0
-    pulled = one.vjp({"position": weights}, ["ground.friction", "foot.mass"])
-    for name, value in pulled.items():
+    for name, value in one.vjp({"position": weights}, ["ground.friction", "gravity"]).items():
         np.testing.assert_allclose(jacobian.parameters[name][0], value, rtol=1e-8, atol=1e-12)
 
     def loss(run: da.Trajectory):

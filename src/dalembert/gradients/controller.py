@@ -235,8 +235,8 @@ class Controller:
         if not isinstance(answer, Mapping):
             raise ControlError(f"control_derivative must return a dict {{input: {{what is read: array}}}}, got {type(answer).__name__}")
         shapes = {
-            **{name: (self.bodies, 3) for name in (*POSE, *MOTION)}, "coordinate": (self.joints, 6), "rate": (self.joints, 6),
-            **{name: () for name in ("kinetic", "potential", "energy")},
+            **dict.fromkeys((*POSE, *MOTION), (self.bodies, 3)), "coordinate": (self.joints, 6), "rate": (self.joints, 6),
+            **dict.fromkeys(("kinetic", "potential", "energy"), ()),
         }
         found = []
         for name, parts in answer.items():

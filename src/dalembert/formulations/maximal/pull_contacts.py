@@ -10,7 +10,6 @@ from math import sqrt
 
 from dalembert.contact.cone import node_matrix
 from dalembert.contact.limits import limit_matrix
-from dalembert.contact.narrow import ROUND
 from dalembert.formulations.maximal.bars import Bars
 from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_gap, pull_tangents
 from dalembert.formulations.maximal.pull_joints import add_to3, load6, pull_at_end, pull_at_knot, pull_wrench
