@@ -29,18 +29,18 @@ def foot_and_arm() -> da.Mechanism:
     m.body("upper", mass=1.0, inertia=np.diag([0.02, 0.03, 0.04]), position=(0.3, 1.0, 0.5))
     m.body("lower", mass=0.6, inertia=np.diag([0.01, 0.02, 0.015]), position=(0.7, 1.0, 0.5))
     m.joint("hinge", da.Revolute(axis="y", friction=0.3, limits=(-0.4, 0.2), restitution=0.3), "world", "upper", at=(0, 1, 0.5))
-    m.joint("slide", da.Prismatic(axis="x", friction=0.2, limits=(-0.02, 0.05), damping=0.1), "upper", "lower", at=(0.6, 1, 0.5))
+    m.joint("slide", da.Prismatic(axis="x", friction=0.2, limits=(-0.02, 0.08), damping=0.1), "upper", "lower", at=(0.6, 1, 0.5))
     return m
 
 
 def throw(sim: da.Simulation) -> None:
     sim.set_velocity("foot", linear=(1.0, 0.4, -0.5), angular=(0.3, 0.5, -1.0))
-    sim.set_joint("hinge", 0.1, rate=2.5)
+    sim.set_joint("hinge", 0.1, rate=1.5)
     sim.set_joint("slide", 0.01, rate=0.6)
 
 
 NAMES = [
-    "ground.friction", "ground.restitution", "ground.offset", "foot contact 0.point", "foot contact 0.radius", "foot.centre_of_mass", "foot.mass", "foot.inertia",
+    "ground.friction", "ground.restitution", "foot contact 0.point", "foot contact 0.radius", "foot.centre_of_mass", "foot.mass", "foot.inertia",
     "gravity", "hinge.upper", "hinge.friction", "hinge.restitution", "slide.upper", "slide.friction", "hinge.point_child", "hinge.turn_child",
     "slide.turn_parent", "upper.mass", "lower.inertia", "hinge.start_rate", "slide.start", "foot.start_velocity",
 ]
@@ -48,19 +48,19 @@ NAMES = [
 
 @pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
 def test_bounces_slides_limits_and_dry_friction(formulation):
-    assert_right(da.validate_gradients(foot_and_arm(), formulation, NAMES, steps=14, setup=throw, step=1e-4))
+    assert_right(da.validate_gradients(foot_and_arm(), formulation, NAMES, steps=14, setup=throw, step=1e-5))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["bdf1", "sdirk2", "pareschi_russo"])
 def test_other_methods(method):
-    assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-4))
+    assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-5))
 
 
 def test_the_linearised_cone():
     formulation = da.Variational(dt=0.01, tolerance=1e-13, cone="linear", cone_edges=6)
     names = ["ground.friction", "foot contact 0.radius", "foot.mass", "foot.start_velocity"]
-    assert_right(da.validate_gradients(foot_and_arm(), formulation, names, steps=14, setup=throw, step=1e-4))
+    assert_right(da.validate_gradients(foot_and_arm(), formulation, names, steps=14, setup=throw, step=1e-5))
 
 
 def bouncing_ball(restitution: float = 0.7) -> da.Mechanism:
