@@ -337,8 +337,8 @@ def hdf5_a_file_with_holes(folder: Path) -> Path:
     path = _trajectory(folder)
     with h5py.File(path, "r+") as file:
         del file["series/position"]
-        file["series"].create_dataset("position", shape=(10**8, 10, 3), dtype="f8", fillvalue=None)
-        file["series/position"][-1] = 1.0  # room is taken in the file, but not on the disk
+        made = file.create_dataset("series/position", shape=(10**8, 10, 3), dtype="f8", fillvalue=None)
+        made[-1] = 1.0  # room is taken in the file, but not on the disk
     return path
 
 

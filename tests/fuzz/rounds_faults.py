@@ -32,14 +32,14 @@ def run() -> da.Trajectory:
     return da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01)).run(0.1)
 
 
-def killed(work: Callable[[Callable[[int], None]], None], seconds: float) -> int:
+def killed(work: Callable[[Callable[[int], object]], object], seconds: float) -> int:
     """Fork, let the child work and say how far it is, and kill it. The last that it said, or -1."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         try:
-            work(lambda number: os.write(writing, number.to_bytes(4, "big")) and None)
+            work(lambda number: os.write(writing, number.to_bytes(4, "big")))
         finally:
             os._exit(0)
     os.close(writing)
@@ -100,7 +100,7 @@ def kill_writer(random: np.random.Generator, folder: Path, trial: int) -> None:
     folder.mkdir()
     path = folder / f"file{ending}"
 
-    def work(say: Callable[[int], None]) -> None:
+    def work(say: Callable[[int], object]) -> None:
         for k in range(10_000):
             write(k, path)
             say(k)
@@ -166,7 +166,7 @@ def kill_compiler(random: np.random.Generator, folder: Path, trial: int) -> None
     """A process that compiles kernels is killed; the next one works."""
     folder.mkdir()
     (folder / "fuzzed_kernels.py").write_text(KERNELS)
-    killed(lambda say: _compile(folder) and None, float(random.uniform(0.0, 1.5)))
+    killed(lambda say: _compile(folder), float(random.uniform(0.0, 1.5)))
     _check_next_start(folder, "a killed compiler")
     halves = [item.name for item in (folder / "cache").rglob("*") if item.is_file() and item.suffix in (".kernel", ".part") and item.stat().st_size < 100]
     if halves:

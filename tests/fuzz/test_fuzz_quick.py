@@ -55,9 +55,9 @@ def test_long_share(tmp_path):
 def test_a_larger_budget_lets_in(tmp_path):
     text = "<mujoco><worldbody>" + "".join(f'<body name="b{i}" pos="{i} 0 0"><freejoint/><geom size="0.1"/></body>' for i in range(40)) + "</worldbody></mujoco>"
     (tmp_path / "a.xml").write_text(text)
-    for kind, most in (("elements", 1000), ("bytes", 1000), ("depth", 2), ("seconds", 1e-9)):
+    for kind, budget in (("elements", da.Budget(elements=1000)), ("bytes", da.Budget(bytes=1000)), ("depth", da.Budget(depth=2)), ("seconds", da.Budget(seconds=1e-9))):
         with pytest.raises(da.BudgetError, match=rf"larger Budget\({kind}=\.\.\.\)"):
-            da.load(tmp_path / "a.xml", budget=da.Budget(**{kind: most}))
+            da.load(tmp_path / "a.xml", budget=budget)
     assert len(da.load(tmp_path / "a.xml", budget=da.Budget().times(2.0)).bodies) == 40
     with pytest.raises(da.ModelError, match="elements of a Budget must be a positive number"):
         da.Budget(elements=0)

@@ -240,7 +240,7 @@ def test_other_names_are_seen(saved):
     with h5py.File(saved, "r+") as file:
         names = file["bodies"][()]  # type: ignore[index]
         names[0] = b"another"
-        file["bodies"][()] = names  # type: ignore[index]
+        file["bodies"][()] = names  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
     with pytest.raises(da.ModelError, match="checksum"):
         da.Trajectory.load(saved)
 
@@ -272,7 +272,7 @@ def test_contacts_come_back(tmp_path):
     with h5py.File(tmp_path / "run.h5", "r+") as file:
         log = file["series/contact_log"][()]  # type: ignore[index]
         log["owner"] = 7
-        file["series/contact_log"][()] = log  # type: ignore[index]
+        file["series/contact_log"][()] = log  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
     hdf5.seal(tmp_path / "run.h5")
     with pytest.raises(da.ModelError, match="does not fit its knots and pairs"):
         da.Trajectory.load(tmp_path / "run.h5")
