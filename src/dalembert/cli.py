@@ -1,7 +1,7 @@
 """The ``dalembert`` command: run, view, info, compare, convert, zoo, doctor.
 
 Exit codes: 0 done, 1 the simulation failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is missing,
-130 interrupted. Errors are one line on stderr; ``--debug`` shows the traceback.
+130 interrupted, 143 ended by SIGTERM. A run that ends early writes what was computed. Errors are one line on stderr; ``--debug`` shows the traceback.
 """
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ PAGES = {".html": None, ".htm": None}
 PICTURES = {".png": None}
 MODELS = {".toml": "tomli_w", ".json": "msgspec", ".urdf": None}
 EXTRAS = {"h5py": "files", "imageio": "video", "tomli_w": "model", "msgspec": "model", "matplotlib": "plot"}
-#: bytes of a recording that a run may need
-ROOM = 16e9
 
 
 class UsageError(DalembertError):
@@ -261,6 +259,7 @@ def _check_extras(*paths: Path | None) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from dalembert.simulation.room import check_room, series_bytes
     from dalembert.view.plots import PLOTS, new_figure
 
     _check_extras(options.out, options.video)
@@ -272,13 +271,26 @@ def _run(options: argparse.Namespace) -> int:
     mechanism = _load(options)
     if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
         raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
-    steps = round(options.duration / options.dt)
-    if steps * 8.0 * (20 * len(mechanism.bodies) + 30 * len(mechanism.joints)) > ROOM:
-        raise ModelError(f"{steps:,} steps of {mechanism.name!r} would not fit into memory: choose a larger --dt or a shorter --duration")
+    steps = max(1, round(options.duration / options.dt))
+    if options.out is not None:
+        check_room(mechanism, steps, series_bytes(mechanism))
     simulation = _start(mechanism, _formulation(options), options.joints)
     tick = perf_counter()
-    trajectory = simulation.run(options.duration)
+    try:
+        trajectory = simulation.run(options.duration)
+    except BaseException as error:
+        computed = getattr(error, "trajectory", None)
+        if computed is not None and len(computed) > 1:
+            print(f"the run ended at t = {computed.time[-1]:.6g} s; what was asked for is written up to there", file=sys.stderr)
+            _write(options, computed)
+        raise
     _summary(trajectory, perf_counter() - tick)
+    _write(options, trajectory)
+    return INTERRUPTED if len(trajectory) <= steps else DONE
+
+
+def _write(options: argparse.Namespace, trajectory: Any) -> None:
+    """The files that were asked for."""
     for path, write in (
         (options.out, trajectory.save), (options.html, trajectory.to_html), (options.video, trajectory.to_video),
         *((path, lambda p, kind=kind: trajectory.plot(kind, path=p)) for kind, path in options.plot),
@@ -286,7 +298,6 @@ def _run(options: argparse.Namespace) -> int:
         if path is not None:
             write(path)
             print(f"wrote {path}")
-    return INTERRUPTED if len(trajectory) <= steps else DONE
 
 
 def _summary(trajectory: Any, seconds: float) -> None:

@@ -235,8 +235,8 @@ class Controller:
         if not isinstance(answer, Mapping):
             raise ControlError(f"control_derivative must return a dict {{input: {{what is read: array}}}}, got {type(answer).__name__}")
         shapes = {
-            **{name: (self.bodies, 3) for name in (*POSE, *MOTION)}, "coordinate": (self.joints, 6), "rate": (self.joints, 6),
-            **{name: () for name in ("kinetic", "potential", "energy")},
+            **dict.fromkeys((*POSE, *MOTION), (self.bodies, 3)), "coordinate": (self.joints, 6), "rate": (self.joints, 6),
+            **dict.fromkeys(("kinetic", "potential", "energy"), ()),
         }
         found = []
         for name, parts in answer.items():
@@ -256,7 +256,9 @@ class Controller:
 
     def places(self, name: str) -> np.ndarray:
         """Where the numbers of an input stand in the answer, as a mask."""
-        element, nothing = self.mechanism[name] if name in self.mechanism else None, np.zeros(0)
+        if name not in self.mechanism:
+            raise ControlError(f"control_derivative has an input {name!r}, which {self.mechanism.name!r} does not have")
+        element, nothing = self.mechanism[name], np.zeros(0)
         if isinstance(element, Body):
             size: Any = np.zeros(6)
         elif isinstance(element, JointElement):

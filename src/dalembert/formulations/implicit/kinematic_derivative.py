@@ -13,7 +13,7 @@ from dalembert.formulations.implicit.forward import ImplicitForward
 from dalembert.formulations.implicit.kinematic_tape import KINEMATIC, TRAPEZOID, pull_steps
 from dalembert.formulations.implicit.tape import evaluate_stage, recall_stage
 from dalembert.formulations.maximal.adjoint import KnotBars
-from dalembert.formulations.maximal.forward import check_finite, turned
+from dalembert.formulations.maximal.forward import check_finite
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.model.least_norm import LeastNorm
 from dalembert.model.placement import Placement
