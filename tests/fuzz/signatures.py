@@ -107,6 +107,7 @@ def calls(simulation: Callable[[], da.Simulation], trajectory: Callable[[], da.T
     found += [Call(f"Mechanism.{name}", getattr(da.Mechanism, name), arguments, arm, summary) for name, arguments in BUILDING.items()]
     found += [Call(f"Simulation.{name}", getattr(da.Simulation, name), arguments, simulation, lambda s: s.state, trajectory) for name, arguments in ASKED.items()]
     found += [Call(f"Trajectory.{name}", getattr(da.Trajectory, name), arguments, None if name == "load" else trajectory) for name, arguments in READ.items()]
+    found += [Call(f"Revolute.{name}", getattr(da.Revolute, name), dict(q=[0.1]), da.Revolute) for name in ("motion", "motion_columns")]
     found.append(Call("Simulation", da.Simulation, dict(mechanism=arm(), formulation=da.Variational(dt=0.01))))
     found.append(Call("State.save", da.State.save, dict(path="state.npz"), lambda: simulation().state))
     found.append(Call("State.load", da.State.load, dict(path="no such file.npz")))
