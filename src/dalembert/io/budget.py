@@ -8,8 +8,8 @@ from pathlib import Path
 from dalembert.checks import POSITIVE, POSITIVE_OR_INFINITE, check_fields, checked, whole
 from dalembert.errors import BudgetError
 
-#: elements that a body counts as, with its joints and shapes
-PER_BODY = 200
+#: elements that a body of our own files counts as, and a link of a robot's file, with its joints and shapes
+PER_BODY, PER_LINK = 100, 500
 #: elements that an element of XML counts as
 PER_TAG = 10
 #: elements that two shapes count as which overlap at the start
@@ -25,7 +25,7 @@ class Budget:
     """The most that reading one file may take, with all files that it names.
 
     ``bytes``: what is read, and what it unpacks to; ``elements``: numbers, corners and triangles, pixels, pairs of shapes that
-    may touch (a body counts as 200, an element of XML as 10); ``seconds``, looked at between the parts of a file; ``depth``: how deep
+    may touch (a body counts as 100, a link of a robot as 500, an element of XML as 10); ``seconds``, looked at between the parts of a file; ``depth``: how deep
     things are inside one another. A file that asks for more gets a `BudgetError`, before that is spent wherever it can be known.
     """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from dalembert.checks import NUMBERS, indices, numbers
 from dalembert.errors import ModelError
@@ -107,11 +107,13 @@ def _moments(points: np.ndarray, hull: ConvexHull) -> tuple[float, np.ndarray, n
 
 def _faces(corners: np.ndarray) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """Planes and corner loops of a hull's faces, triangles of one plane joined."""
-    hull = ConvexHull(corners)
+    equations = ConvexHull(corners).equations
+    tree, joined = cKDTree(equations), np.zeros(len(equations), dtype=bool)
     planes: list[np.ndarray] = []
-    for equation in hull.equations:
-        if not any(np.abs(equation - p).max() < COPLANAR * (1.0 + abs(equation[3])) for p in planes):
+    for i, equation in enumerate(equations):
+        if not joined[i]:
             planes.append(equation)
+            joined[tree.query_ball_point(equation, COPLANAR * (1.0 + abs(equation[3])), p=np.inf)] = True
     size = float(np.abs(corners).max())
     loops = []
     for equation in planes:

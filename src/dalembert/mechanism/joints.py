@@ -8,6 +8,7 @@ A new joint is one new class here. The free directions are, in order, the slides
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +56,13 @@ SERVO = rule_of("Servo | None")
 SERVOS = items(SERVO, "one per free direction")
 #: of a limit
 END = number(infinite=True)
+
+
+@cache
+def _directions(slides: str, turns: str) -> tuple[tuple[str, int], ...]:
+    axes = ["xyz".index(a) for a in turns]
+    kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(axes)]
+    return tuple(("slide", "xyz".index(a)) for a in slides) + tuple(zip(kinds, axes))
 
 
 @dataclass(frozen=True)
@@ -213,10 +221,7 @@ class Joint:
         Kinds: "slide" (a distance along the axis), "turn" (an angle about it), "first" and "second" (the two angles
         of a universal joint), "ball" (a component of a rotation vector), "distance" (between the two points).
         """
-        slides = tuple(("slide", "xyz".index(a)) for a in self.slides)
-        turns = ["xyz".index(a) for a in self.turns]
-        kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(turns)]
-        return slides + tuple(zip(kinds, turns))
+        return _directions(self.slides, self.turns)
 
     @property
     def freedom(self) -> int:

@@ -411,11 +411,14 @@ class Simulation:
         return find_modes(self._situation(), coordinates)
 
     @checked
-    def step_jacobian(self, parameters: Sequence[str] = ()) -> StepJacobian:
-        """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing."""
+    def step_jacobian(self, parameters: Sequence[str] = (), *, gradient_smoothing: float = 0.0) -> StepJacobian:
+        """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing.
+
+        ``gradient_smoothing`` (m/s) as for ``Trajectory.vjp``.
+        """
         from dalembert.gradients.step import step_jacobian
 
-        return step_jacobian(self, parameters)
+        return step_jacobian(self, parameters, gradient_smoothing)
 
     def _situation(self, goals: bool = False) -> Situation:
         """What analyses start from; ``goals``: drives are where their targets will be."""

@@ -32,6 +32,7 @@ from dalembert.simulation.record import Record
 
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
+    from dalembert.gradients.events import Derivatives
     from dalembert.io.budget import Budget
 
 
@@ -345,27 +346,35 @@ class Trajectory:
     @checked
     def vjp(
         self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
-        drive_weight: float | None = None,
-    ) -> dict[str, np.ndarray]:
+        drive_weight: float | None = None, gradient_smoothing: float = 0.0,
+    ) -> Derivatives:
         """Gradient of a function of this run by parameters, from its derivatives by what the run gives (the adjoint).
 
         ``cotangents``: any of "position", "orientation" (by body-frame tangents), "velocity", "angular_velocity" (N, bodies, 3),
         "coordinate", "rate" (N, joints, 6), "force", "torque" (N, joints, 3), "energy", "kinetic", "potential" (N,). Where rows are
         redundant, forces and torques are those of ``least_norm`` with ``weights`` and ``drive_weight``. ``parameters``: names as in
         ``Simulation.parameters``, and of the start and the inputs: see the page on gradients.
+
+        Through contacts, limits and dry friction the gradient is exact for this run. With ``gradient_smoothing`` (m/s, or rad/s of
+        limits) it is that of the same steps solved less sharply, as if contacts pushed from some way off; the run stays as it is.
+        The result's ``smoothing`` says which was used.
         """
         from dalembert.gradients.adjoint import pull_back
 
-        return pull_back(self, cotangents, parameters, weights, drive_weight)
+        return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
     @checked
     def jvp(
         self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
-    ) -> dict[str, np.ndarray]:
-        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents."""
+        gradient_smoothing: float = 0.0,
+    ) -> Derivatives:
+        """How this run changes with parameters by name: the tangents of what it gives, by the names of ``vjp``'s cotangents.
+
+        ``gradient_smoothing`` as for ``vjp``.
+        """
         from dalembert.gradients.forward import push_forward
 
-        return push_forward(self, tangents, weights, drive_weight)
+        return push_forward(self, tangents, weights, drive_weight, gradient_smoothing)
 
     @property
     def differenced(self) -> tuple[str, ...]:

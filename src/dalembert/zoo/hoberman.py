@@ -83,6 +83,7 @@ def hoberman_sphere(
     centers = hubs()
     apart = centers @ centers.T
     edges = [(i, j) for i in range(30) for j in range(i + 1, 30) if abs(apart[i, j] - cos(2.0 * GAMMA)) < 1e-9]
+    moving = bool(spin or opening_rate or np.any(velocity))
     meetings: dict[tuple[int, str], list[tuple[np.ndarray, Body]]] = {}
     for k, (i, j) in enumerate(edges):
         normal = np.cross(centers[i], centers[j]) / sin(2.0 * GAMMA)
@@ -95,7 +96,7 @@ def hoberman_sphere(
             rods = [_Rod(bisector, tangent), _Rod(bisector, -tangent)]
             pair = [_add_rod(mechanism, rod, arm, opening, rod_mass) for rod in rods]
             mechanism.joint(f"pivot {2 * k + wedge}", hinge, pair[0], pair[1], at=arm * cos(opening) / S * bisector)
-            for body, rod in zip(pair, rods):
+            for body, rod in zip(pair, rods) if moving else ():
                 _start_rod(mechanism, body, rod, arm, opening, opening_rate, spin, np.asarray(velocity, dtype=float))
             pairs.append(pair)
         (first_out_i, first_out_mid), (second_out_mid, second_out_j) = pairs
