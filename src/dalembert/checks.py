@@ -326,7 +326,7 @@ def rule_of(annotation: str) -> Rule:
 def _rule_of_word(word: str) -> Rule:
     head, bracket, rest = word.partition("[")
     inner = _parts(rest.removesuffix("]"), ",") if bracket else []
-    if head in ("Sequence", "Iterable", "tuple", "list"):
+    if head in ("Sequence", "Iterable", "Collection", "tuple", "list"):
         if set(inner) <= {"float", "..."}:
             return as_given(numbers(None if head != "tuple" or "..." in inner else len(inner)))
         if set(inner) <= {"str", "..."}:

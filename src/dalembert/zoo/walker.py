@@ -75,14 +75,10 @@ class WalkerDesign:
         return sqrt(self.shank**2 + self.thigh**2 + 2.0 * self.shank * self.thigh * cos(self.knee_bend))
 
 
-<<<<<<< HEAD
+@sized
 def walker_legs(
     design: WalkerDesign | None = None, *, drive: Drive = "motion", passive: Collection[str] = (), gravity: ArrayLike = (0.0, 0.0, -9.81),
 ) -> Mechanism:
-=======
-@sized
-def walker_legs(design: WalkerDesign | None = None, *, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
->>>>>>> trustinputs
     """Two legs between the ground and a pelvis (in the spirit of Quaternion, Figs. 10 and 11, tables 4 to 6).
 
     38 bodies and 45 joints: "base", "pelvis", and per side, "left ..." and "right ...", the chain "foot", "ankle",
