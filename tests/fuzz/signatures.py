@@ -96,7 +96,7 @@ READ: dict[str, dict[str, Any]] = {
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time
 HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream")
 #: signatures that are no part of this: gradients check their own, tables of classes that users do not make
-ELSEWHERE = ("validate_gradients", "value_and_gradient", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
+ELSEWHERE = ("validate_gradients", "value_and_gradient", "residuals_and_jacobian", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
 #: arguments of the algebra of the arm by name
 VECTORS = dict.fromkeys(("q", "v", "a", "tau", "q0", "q1", "x", "dq", "dv", "da"), (0.1, 0.2)) | dict(body="upper", name="elbow", wrenches=np.zeros((2, 6)))
 
