@@ -1,9 +1,32 @@
 """The exceptions of dalembert. Each says which body, joint or row, what was found and what to do."""
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 
 class DalembertError(Exception):
-    """Base of every error that dalembert raises on purpose."""
+    """Base of every error that dalembert raises on purpose. It comes back from other processes with all that it holds."""
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.args, {name: value for name, value in self.__dict__.items() if _travels(value)})
+
+
+def _rebuild(kind: type[DalembertError], arguments: tuple, details: dict[str, Any]) -> DalembertError:
+    """An error without its ``__init__``, whatever that takes."""
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(details)
+    return error
+
+
+def _travels(value: Any) -> bool:
+    """Whether another process can have it: an error that could not be pickled would leave a pool waiting for ever."""
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return False
+    return True
 
 
 class ModelError(DalembertError, ValueError):
@@ -60,3 +83,22 @@ class SingularBlockError(DalembertError, ArithmeticError):
 
 class MissingExtraError(DalembertError, ImportError):
     """An optional library is needed for this call; the message names the extra to install."""
+
+
+class Terminated(SystemExit):
+    """The process was asked to end (SIGTERM, SIGHUP) during a run; ``trajectory`` holds what was computed until then.
+
+    Where nobody catches it, the program ends with the signal's exit code, 143 for SIGTERM, after its ``finally`` clauses.
+    """
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(128 + int(signal))
+        self.signal = int(signal)
+
+
+class SaveError(DalembertError, OSError):
+    """A file could not be written: the disk is full, the folder is read-only. What was there before is as it was."""
+
+
+class BudgetError(ModelError):
+    """A file asks for more than a reader's `Budget` allows; the message says of what, and how to allow more."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.io import hdf5
 from dalembert.io.hdf5 import FORMAT
 
 
@@ -50,6 +51,7 @@ def test_a_model_that_no_longer_reads_does_not_cost_the_run(short_run, saved):
         text = file["model"][()].tobytes().replace(b'"gravity"', b'"loads": [], "gravity"')  # type: ignore[union-attr,index]
         del file["model"]
         file["model"] = np.frombuffer(text, dtype=np.uint8)
+    hdf5.seal(saved)
     with pytest.warns(RuntimeWarning, match="without the mechanism that ran: .*'wrenches'"):
         loaded = da.Trajectory.load(saved)
     assert loaded.model is None
@@ -157,6 +159,7 @@ def test_a_newer_format(saved):
     with h5py.File(saved, "r+") as file:
         file.attrs["format"] = FORMAT + 1
         file.attrs["dalembert"] = "9.0"
+    hdf5.seal(saved)
     with pytest.raises(da.ModelError, match=f"format {FORMAT + 1}, written by dalembert 9.0"):
         da.Trajectory.load(saved)
 
@@ -165,6 +168,7 @@ def test_a_newer_format(saved):
 def test_a_file_with_a_part_missing(saved, lost):
     with h5py.File(saved, "r+") as file:
         del file[lost]
+    hdf5.seal(saved)
     with pytest.raises(da.ModelError, match="damaged or incomplete"):
         da.Trajectory.load(saved)
 
@@ -174,6 +178,7 @@ def test_series_of_different_lengths(saved):
         short = file["series/position"][:3]  # type: ignore[index]
         del file["series/position"]
         file["series/position"] = short
+    hdf5.seal(saved)
     with pytest.raises(da.ModelError, match="differ in length"):
         da.Trajectory.load(saved)
 
@@ -183,3 +188,91 @@ def test_without_h5py(short_run, saved, monkeypatch, call):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(da.MissingExtraError, match=r"dalembert\[files\]"):
         short_run.save(saved) if call == "save" else da.Trajectory.load(saved)
+
+
+# ---- what is damaged, and what does not fit
+
+
+def test_flipped_bits_are_seen(saved, tmp_path):
+    """Whatever bit of a file changes, the file is refused, or all of it is what was written."""
+    whole, path = saved.read_bytes(), tmp_path / "flipped.h5"
+    written = da.Trajectory.load(saved)
+    random = np.random.default_rng(12)
+    refused = 0
+    for place in random.integers(0, 8 * len(whole), 150):
+        data = bytearray(whole)
+        data[place // 8] ^= 1 << place % 8
+        path.write_bytes(data)
+        try:
+            found = da.Trajectory.load(path)
+        except da.ModelError:
+            refused += 1
+            continue
+        for name in ("mechanism", "bodies", "joints", "couplings", "coordinate_units"):
+            assert getattr(found, name) == getattr(written, name)
+        for name, values in written._values.items():
+            assert found._values[name].tobytes() == values.tobytes()
+    assert refused > 75
+
+
+@pytest.mark.parametrize(("name", "values", "message"), [
+    ("series/velocity", np.zeros((21, 3, 3)), "'velocity' has the shape"),
+    ("series/coordinate", np.zeros((21, 5, 5)), "'coordinate' has the shape"),
+    ("series/substeps", np.zeros(21), "'substeps' has the shape"),
+    ("mass", np.zeros((4, 1)), "'mass' has the shape"),
+    ("freedom", np.array([1, 1, 3, 1, -1]), "do not fit its joints"),
+    ("freedom", np.array([9, 1, 3, 1, 0]), "do not fit its joints"),
+    ("series/time", np.linspace(1.0, 0.0, 21), "times do not grow"),
+    ("series/contact_log", np.zeros(3), "another form"),
+    ("series/event_time", np.zeros(2), "lack event_kind"),
+])
+def test_what_does_not_fit_is_refused(saved, name, values, message):
+    with h5py.File(saved, "r+") as file:
+        if name in file:
+            del file[name]
+        file[name] = values
+    hdf5.seal(saved)
+    with pytest.raises(da.ModelError, match=message):
+        da.Trajectory.load(saved)
+
+
+def test_other_names_are_seen(saved):
+    with h5py.File(saved, "r+") as file:
+        names = file["bodies"][()]  # type: ignore[index]
+        names[0] = b"another"
+        file["bodies"][()] = names  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    with pytest.raises(da.ModelError, match="checksum"):
+        da.Trajectory.load(saved)
+
+
+def test_files_without_a_checksum_say_so(short_run, saved):
+    with h5py.File(saved, "r+") as file:
+        file.attrs["format"] = 1
+    saved.write_bytes(saved.read_bytes()[hdf5.BLOCK :])
+    with pytest.warns(RuntimeWarning, match="wrote no checksums"):
+        found = da.Trajectory.load(saved)
+    np.testing.assert_array_equal(found.position, short_run.position)
+    with h5py.File(saved, "r+") as file:
+        file.attrs["format"] = FORMAT
+    with pytest.raises(da.ModelError, match="checksum is lost"):
+        da.Trajectory.load(saved)
+
+
+def test_large_runs_are_written_in_place(short_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5, "IN_MEMORY", 1000)
+    short_run.save(tmp_path / "run.h5")
+    np.testing.assert_array_equal(da.Trajectory.load(tmp_path / "run.h5").position, short_run.position)
+
+
+def test_contacts_come_back(tmp_path):
+    run = da.Simulation(da.zoo.box_drop(height=0.01), da.Variational(dt=0.01)).run(0.1)
+    run.save(tmp_path / "run.h5")
+    found = da.Trajectory.load(tmp_path / "run.h5").contacts()
+    np.testing.assert_array_equal(found.gap, run.contacts().gap)
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        log = file["series/contact_log"][()]  # type: ignore[index]
+        log["owner"] = 7
+        file["series/contact_log"][()] = log  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+    hdf5.seal(tmp_path / "run.h5")
+    with pytest.raises(da.ModelError, match="does not fit its knots and pairs"):
+        da.Trajectory.load(tmp_path / "run.h5")

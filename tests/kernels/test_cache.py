@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dalembert.kernels import cache
-from dalembert.kernels.cache import KEPT_DAYS, MARK, Folder, remove_unused
+from dalembert.kernels import cache, ownership
+from dalembert.kernels.cache import KEPT_DAYS, MARK, SEAL, Folder, remove_unused
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def test_entries_come_back(root):
     folder.save("a", b"first")
     folder.save("a", b"second")
     assert folder.load("a") == b"second"
+    assert folder.path is not None
     assert sorted(file.name for file in folder.path.iterdir()) == ["a", MARK]
     assert folder.path.parent == root
 
@@ -51,7 +52,7 @@ def _make(root: Path, days: int, count: int) -> list[Path]:
     folders = [root / f"kernels-{days:08d}{i:08d}" for i in range(count)]
     for folder in folders:
         folder.mkdir(parents=True)
-        (folder / "kernel").write_bytes(b"code")
+        (folder / "kernel").write_bytes(SEAL + b"code")
         (folder / MARK).touch()
         _age(folder, days)
     return folders
@@ -71,6 +72,7 @@ def test_use_keeps_a_folder(root):
     folder = Folder(Path(__file__))
     folder.save("a", b"data")
     _make(root, KEPT_DAYS - 1, 1)
+    assert folder.path is not None
     _age(folder.path, 2 * KEPT_DAYS)
     cache._mark_used.cache_clear()
     assert folder.load("a") == b"data"
@@ -88,7 +90,8 @@ def test_the_newest_folders_stay(root, monkeypatch):
 
 def test_what_others_made_stays(root, monkeypatch, tmp_path):
     """The cache may be pointed at a folder that holds a user's own."""
-    (ours,) = _make(root, KEPT_DAYS + 1, 1)
+    (ours, linked) = _make(root, KEPT_DAYS + 1, 2)
+    (linked / "link").symlink_to(tmp_path)
     (elsewhere,) = _make(tmp_path / "elsewhere", KEPT_DAYS + 1, 1)
     named, marked = root / "kernels-0123456789abcdef", root / "thesis"
     for folder in (named, marked):
@@ -96,13 +99,13 @@ def test_what_others_made_stays(root, monkeypatch, tmp_path):
         (folder / "chapter").write_text("years of work")
     (marked / MARK).touch()
     (root / "kernels-fedcba9876543210").symlink_to(elsewhere)
-    (ours / "link").symlink_to(marked)
-    for folder in (named, marked, ours):
+    for folder in (named, marked, ours, linked):
         _age(folder, KEPT_DAYS + 1)
     monkeypatch.setattr(cache, "KEPT_FOLDERS", 0)
     remove_unused.__wrapped__()
     assert not ours.exists()
-    assert len(list(root.iterdir())) == 3
+    assert (linked / "link").is_symlink()
+    assert len(list(root.iterdir())) == 4
     assert all((folder / "chapter").exists() for folder in (named, marked))
     assert (elsewhere / "kernel").exists()
 
@@ -151,3 +154,148 @@ def test_claims_wait_for_other_processes(root, killed):
     finally:
         holder.kill()
         holder.communicate()
+
+
+# ---- what is trusted
+
+
+def test_a_damaged_entry_is_no_entry(root, capsys):
+    folder = Folder(Path(__file__))
+    folder.save("a", bytes(range(256)))
+    assert folder.path is not None
+    whole = (folder.path / "a").read_bytes()
+    damaged = [whole[:cut] for cut in (0, 5, len(SEAL), len(SEAL) + 20, len(whole) - 1)] + [b"x" + whole, whole + b"\0", b"\x80\x04."]
+    for k in range(0, len(whole), 7):  # bits in the seal, in the checksum and in the data
+        changed = bytearray(whole)
+        changed[k] ^= 1 << k % 8
+        damaged.append(bytes(changed))
+    for data in damaged:
+        (folder.path / "a").write_bytes(data)
+        assert folder.load("a") is None
+    assert "is damaged, and is compiled again" in capsys.readouterr().err
+    folder.save("a", b"new")
+    assert folder.load("a") == b"new"
+
+
+def test_an_entry_counts_in_its_own_place_alone(root):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.path is not None
+    (folder.path / "a").rename(folder.path / "b")
+    assert folder.load("b") is None
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
+
+
+@posix
+@pytest.mark.parametrize("what", ["root", "folder", "entry"])
+def test_what_others_can_write_is_not_trusted(root, what, capsys):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.path is not None
+    place = {"root": root, "folder": folder.path, "entry": folder.path / "a"}[what]
+    mode = place.stat().st_mode
+    for more in (0o020, 0o002):
+        place.chmod(mode | more)
+        assert folder.load("a") is None
+        if what != "entry":
+            folder.save("b", b"data")
+            assert not (folder.path / "b").exists()
+    place.chmod(mode)
+    assert folder.load("a") == b"data"
+    said = capsys.readouterr().err
+    assert "others can write to" in said
+    assert "chmod go-w" in said
+
+
+@posix
+def test_what_belongs_to_others_is_not_trusted(root, monkeypatch, capsys):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    monkeypatch.setattr(ownership, "user", lambda: os.geteuid() + 1)
+    assert folder.load("a") is None
+    assert f"belongs to user {os.geteuid()}, not to user {os.geteuid() + 1}" in capsys.readouterr().err
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("what", ["folder", "entry"])
+def test_what_another_user_planted_is_not_trusted(root, what):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.path is not None
+    os.chown(folder.path if what == "folder" else folder.path / "a", 12345, 12345)
+    assert folder.load("a") is None
+
+
+@posix
+def test_links_are_not_followed(root, tmp_path):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.path is not None
+    (folder.path / "a").rename(tmp_path / "elsewhere")
+    (folder.path / "a").symlink_to(tmp_path / "elsewhere")
+    assert folder.load("a") is None
+    os.unlink(folder.path / "a")
+    os.mkfifo(folder.path / "a")  # one that nobody writes to would be waited for
+    assert folder.load("a") is None
+
+
+@posix
+def test_a_folder_for_everyone_can_hold_a_cache(tmp_path, monkeypatch):
+    """As /tmp: anyone can write to it, but nobody can replace what is another's."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "shared"))
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.load("a") == b"data"
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch, capsys):
+    for name in ("DALEMBERT_CACHE", "XDG_CACHE_HOME", "HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(_no_home))
+    folder = Folder(Path(__file__))
+    with folder.claim("a"):
+        assert folder.load("a") is None
+        folder.save("a", b"data")
+    assert not folder.holds("a")
+    assert not cache.can_wait()
+    assert "cannot keep compiled kernels: there is no home folder" in capsys.readouterr().err
+
+
+def _no_home(_: object) -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+# ---- what killed processes leave
+
+
+def test_leftovers_of_killed_writers_go(root):
+    folder = Folder(Path(__file__))
+    folder.save("a", b"data")
+    assert folder.path is not None
+    old, young = folder.path / "new-old", folder.path / "new-young"
+    for file in (old, young):
+        file.write_bytes(b"half")
+    os.utime(old, (1.0, 1.0))
+    cache._remove_leftovers.cache_clear()
+    folder.save("b", b"data")
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_what_a_user_put_into_one_of_our_folders_stays(root):
+    (folder,) = _make(root, KEPT_DAYS + 1, 1)
+    (folder / "notes.txt").write_text("years of work")
+    _age(folder, KEPT_DAYS + 1)
+    remove_unused.__wrapped__()
+    assert (folder / "notes.txt").read_text() == "years of work"
+    (folder / "notes.txt").unlink()
+    (folder / "inner").mkdir()
+    (folder / "inner" / "index.nbi").write_bytes(b"of Numba's own cache")
+    _age(folder, KEPT_DAYS + 1)
+    remove_unused.__wrapped__()
+    assert not folder.exists()

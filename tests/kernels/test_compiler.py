@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,55 @@ def test_the_next_process_finds_them(module, tmp_path):
     found = subprocess.run([sys.executable, "-c", SECOND, str(tmp_path)], capture_output=True, text=True, check=True).stdout.split()
     assert [float(found[0]), float(found[1])] == [expected(1.5), 5.0]
     assert found[2:] == ["inner"], "only the part had to become a kernel"
+
+
+#: what may become of the files of a cache
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "a bit": lambda data: data[: 3 * len(data) // 4] + bytes([data[3 * len(data) // 4] ^ 4]) + data[3 * len(data) // 4 + 1 :],
+}
+
+
+def _second(tmp_path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", SECOND, str(tmp_path)], capture_output=True, text=True, check=True, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damaged_kernels_are_compiled_again(module, tmp_path, how):
+    module.outer(1.5)
+    files = list(Path(module.outer._cache.folder.path).glob("*-*.*"))
+    for file in files:
+        file.write_bytes(DAMAGE[how](file.read_bytes()))
+    found = _second(tmp_path)
+    assert [float(x) for x in found.stdout.split()[:2]] == [expected(1.5), 5.0]
+    assert "is damaged, and is compiled again" in found.stderr
+    assert "damaged" not in _second(tmp_path).stderr
+
+
+def test_what_is_whole_but_no_kernel_is_compiled_again(module, tmp_path):
+    module.outer(1.5)
+    folder = module.outer._cache.folder
+    for file in Path(folder.path).glob("*-*.*"):
+        folder.save(file.name, b"\x80\x04N.")  # None as a pickle
+    found = _second(tmp_path)
+    assert [float(x) for x in found.stdout.split()[:2]] == [expected(1.5), 5.0]
+    assert "cannot be used, and is compiled again" in found.stderr
+
+
+@pytest.mark.parametrize("case", ["no home", "a file in its place", "a folder that cannot be made", "others can write"])
+def test_kernels_run_without_a_cache(module, tmp_path, case):
+    """No HOME and no entry in the list of users, as in some containers; a cache that cannot be written, or not be trusted."""
+    environment = {}
+    if case == "no home":
+        (tmp_path / "sitecustomize.py").write_text("import pwd\ndef unknown(_): raise KeyError\npwd.getpwuid = unknown\n")
+        environment = {"DALEMBERT_CACHE": "", "XDG_CACHE_HOME": "", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        without = {name: value for name, value in os.environ.items() if name != "HOME"}
+        found = subprocess.run([sys.executable, "-c", SECOND, str(tmp_path)], capture_output=True, text=True, check=True, env={**without, **environment})
+    else:
+        place = {"a file in its place": tmp_path / "file", "a folder that cannot be made": Path("/proc/cache"), "others can write": tmp_path / "open"}[case]
+        (tmp_path / "file").touch()
+        (tmp_path / "open").mkdir()
+        (tmp_path / "open").chmod(0o777)
+        found = _second(tmp_path, DALEMBERT_CACHE=str(place))
+    assert [float(x) for x in found.stdout.split()[:2]] == [expected(1.5), 5.0]
+    assert "cannot keep compiled kernels" in found.stderr

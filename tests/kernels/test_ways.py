@@ -112,6 +112,24 @@ def test_plain_kernels_do_without_a_cache(tmp_path, monkeypatch):
     assert kernel(2.0) == 4.0
 
 
+PLAIN = """
+from dalembert.kernels import kernel
+@kernel
+def triple(x): return 3.0 * x
+print(triple(2.0), sum(triple.stats.cache_hits.values()))
+"""
+
+
+def test_damaged_plain_kernels_are_compiled_again(tmp_path):
+    chosen = {"DALEMBERT_COMPILER": "plain", "DALEMBERT_CACHE": str(tmp_path / "cache")}
+    assert [_python(PLAIN, tmp_path, **chosen).stdout for _ in range(2)] == ["6.0 0\n", "6.0 1\n"]
+    for file in (tmp_path / "cache").rglob("*.nb?"):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 255
+        file.write_bytes(data)
+    assert [_python(PLAIN, tmp_path, **chosen).stdout for _ in range(2)] == ["6.0 0\n", "6.0 1\n"]
+
+
 PART = np.dtype([("length", "f8"), ("diagonal", "f8", 2)])
 WHOLE = np.dtype([("x", "f8", 3), ("size", "i4"), ("part", PART), ("parts", PART, 2)])
 

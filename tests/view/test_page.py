@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -95,6 +96,30 @@ def test_names_do_no_harm(tmp_path):
         page.wait("!!window.dalembert")
         assert page.evaluate("window.broken") is None
         assert page.evaluate("document.getElementById('title').textContent") == mechanism.name
+
+
+HARD_NAMES = ["<!--", "<!--<script>", "</script>", "<script", "]]>", "__DATA__", "__SCRIPT__", "__TITLE__", "a\u2028b", "\\", '"', "\ud800", "-->", "\0", "&lt;"]
+
+
+def test_hard_names_leave_the_page_alive(tmp_path):
+    """What stands in the page's script is JSON, whatever bodies are called, and ends where it should."""
+    mechanism = da.Mechanism("__DATA__ <!-- \ud800 __SCRIPT__ </title><script>")
+    for k, name in enumerate(HARD_NAMES):
+        mechanism.body(name, da.Sphere(radius=0.1, mass=1.0), position=(k, 0, 0))
+    run = da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.02)
+    text = run.to_html(tmp_path / "run.html").read_text(encoding="utf-8")
+    _, _, rest = text.partition('<script id="data" type="application/json">')
+    data, _, after = rest.partition("</script>")
+    assert "<" not in data  # no tag, comment or end of the script can begin
+    found = json.loads(data)
+    assert found["bodies"] == HARD_NAMES
+    assert found["title"] == mechanism.name
+    assert after.startswith('\n<script>\n"use strict";')
+    assert text.count("<script") == 2
+    assert text.count("<!--") == 0
+    title = text.partition("<title>")[2].partition("</title>")[0]
+    assert "<" not in title
+    assert "__DATA__" in title
 
 
 def test_a_page_of_a_saved_run(short_run, tmp_path):

@@ -6,11 +6,11 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
 
-from dalembert.contact.features import _balls, ball_features, geometries, support_features
+from dalembert.contact.features import Geometry, _balls, ball_features, geometries, support_features
 from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import GEOMETRIES
-from dalembert.mechanism.environment import Ground, HeightField
+from dalembert.mechanism.environment import ContactPoint, Ground, HeightField
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Surface, Touching
@@ -59,6 +59,8 @@ class GroundList:
         self.mechanism, self.edges, self.labels = mechanism, edges, labels
         self.world, self.weights = len(mechanism.bodies), contact_weights(mechanism)
         self._found: list[np.ndarray] = []
+        #: whose feature each contact is: a contact point or a geometry, the number of the feature, and the ground or terrain
+        self.sources: list[tuple[ContactPoint | Geometry, int, Ground | HeightField]] = []
         self._parts: dict[int, int] = {}  # how many points each pair has so far
         around: list[Ground | HeightField] = [*mechanism.grounds, *mechanism.terrains]
         if mechanism.contact_points and not around:
@@ -71,18 +73,21 @@ class GroundList:
                 if law is not None:
                     friction = law.friction if point.friction is None else point.friction
                     restitution = law.restitution if point.restitution is None else point.restitution
-                    self._add(_balls([point.point], point.radius), surface.body, element, friction, restitution)
+                    self._add(_balls([point.point], point.radius), point, surface.body, element, friction, restitution)
             for surface in touching.moving:
                 law = touching.law(surface, other)
                 if law is not None:
                     for geometry in geometries(surface):
                         features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
-                        self._add(features, surface.body, element, law.friction, law.restitution)
+                        self._add(features, geometry, surface.body, element, law.friction, law.restitution)
         self.contacts = np.concatenate(self._found) if self._found else np.zeros(0, CONTACT)
         self.reach = np.where(self.contacts["support"] == ELLIPSOID_SUPPORT, self.contacts["semi"].max(axis=1, initial=0.0), self.contacts["radius"])
         self.crowded = len(self.contacts) > CROWD
 
-    def _add(self, features: np.ndarray, body: int, element: Ground | HeightField, friction: float, restitution: float) -> None:
+    def _add(
+        self, features: np.ndarray, source: ContactPoint | Geometry, body: int, element: Ground | HeightField, friction: float, restitution: float,
+    ) -> None:
+        self.sources += [(source, number, element) for number in range(len(features))]
         if isinstance(element, Ground):
             features["kind"], features["normal"], features["offset"] = PLANE, element.normal, element.offset
         else:

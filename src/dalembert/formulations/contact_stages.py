@@ -85,7 +85,11 @@ class Stages(NamedTuple):
     combine: Any  # (parts, state, b, dt, after): the next knot from the stages' derivatives
     finish: Any  # (parts, state, targets, history, dt, after): coordinates, targets and clock
     record: Any  # (parts, state, recording, knot)
+    keep: Any  # (parts, state, scene, taped, entry, kept, used, gamma, dt, number, count, order, rows) -> used: a solved stage for its derivatives
 
+
+#: poses at which a stage takes the rows of contacts: the knot's, that of its first guess by one knot or by two, the knot's after a smooth step
+AT_KNOT, BY_ONE, BY_TWO, AFTER_SMOOTH = range(4)
 
 # After a smooth step the momenta that ``recall_pose`` writes are means over it, as impacts may lie anywhere in the next one; ``v`` and
 # ``w`` of the work are what velocities change by in half a step.
@@ -190,14 +194,16 @@ def is_coming(model, work, scene, least, fast):
 
 
 def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> Any:
-    """The kernel ``run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt)``.
+    """The kernel ``run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt, taped, entry,
+    kept, kept_used)``.
 
     It makes ``count`` steps from knot ``first`` of the recording, with the inputs from step ``start`` on; ``used``: length of the log
-    so far; ``options``: with ``multistep`` and ``tableau``. It returns (outcome, steps done, residual of the last try, length of
-    the log). ``solve``: the interior point of the formulation's step problem.
+    so far; ``options``: with ``multistep`` and ``tableau``. With ``entry`` >= 0 its stages are written, for derivatives, into ``taped`` from there on and
+    their contacts into ``kept``. It returns (outcome, steps done, residual of the last try, length of the log, next entry, length of
+    ``kept``). ``solve``: the interior point of the formulation's step problem.
     """
     (recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
-     combined_end, turns_far, accept, combine, finish, record) = stages
+     combined_end, turns_far, accept, combine, finish, record, keep) = stages
 
     def try_encounter(parts, state, gamma, sharp, touching, scene, count, speed, order, impacts):
         """A stage from its first guess, less sharply and with other compliances until it is solved.
@@ -257,8 +263,8 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
 
     multistep = specialise(multistep, f"{name}_multistep", file)
 
-    def dirk(parts, state, targets, dt, options, touching, scene, count, speed):
-        """The stages of a DIRK method, each a contact problem. Returns (outcome, iterations, residual, gamma of the last one)."""
+    def dirk(parts, state, targets, dt, options, touching, scene, count, speed, taped, entry, kept, kept_used):
+        """The stages of a DIRK method, each a contact problem. Returns (outcome, iterations, residual, gamma of the last one, length of ``kept``)."""
         tableau, total, gamma, size = options.tableau, 0, dt, 0.0
         model, work = parts.model, parts.work
         aggregate(parts, state, 1)
@@ -274,31 +280,37 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             if outcome == SOLVED and not is_settled(scene, dt, speed):
                 outcome = WOKEN
             if outcome != SOLVED:
-                return outcome, total, size, gamma
+                return outcome, total, size, gamma, kept_used
             keep_stage(parts, stage, gamma)
+            if entry >= 0:
+                kept_used = keep(
+                    parts, state, scene, taped, entry + stage, kept, kept_used, gamma, dt, stage, tableau.b.shape[0], 0, BY_ONE,
+                )
         if not tableau.stiffly_accurate:
             combined_end(parts, state, tableau.b, dt)
             for i in range(scene.limits.shape[0]):
                 limit = scene.limits[i]
                 limit_at_end(limit, model.joints[limit.joint], work.joints[limit.joint], work.bodies, scene.scratch)
             if wake(work, scene) > 0:
-                return WOKEN, total, size, gamma
-        return SOLVED, total, size, gamma
+                return WOKEN, total, size, gamma, kept_used
+        return SOLVED, total, size, gamma, kept_used
 
     dirk = specialise(dirk, f"{name}_dirk", file)
 
-    def contact_step(parts, state, inputs, index, dt, options, touching, scene, after):
-        """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual, gamma by which forces follow).
+    def contact_step(parts, state, inputs, index, dt, options, touching, scene, after, taped, entry, kept, kept_used):
+        """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual, gamma by which forces follow, number
+        of stages, length of ``kept``).
 
         ``after``, which may be ``state`` itself, is written only if the step is solved.
         """
+        before, stages = kept_used, 1
         model, work = parts.model, parts.work
         targets, history = inputs.target[index + 1], history_of(state.clock, dt)
         smooth = history >= 1.0
         recall(parts, state)
         recall_pose(parts, state, smooth)
         if strays(model, work, state.bodies, touching.sizes, dt, False):
-            return LOST, 0, 0.0, dt
+            return LOST, 0, 0.0, dt, 0, before
         evaluate_pose(model, work)
         find_features(work.bodies, scene.contacts, scene.shapes)
         carry_on(parts, state, dt)
@@ -312,9 +324,14 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 aggregate(parts, state, 2)
                 set_targets(parts, targets)
                 outcome, total, size, gamma = multistep(parts, state, dt, touching, scene, count, speed)
+                if entry >= 0 and outcome == SOLVED:
+                    kept_used = keep(parts, state, scene, taped, entry, kept, before, gamma, dt, 0, 1, 2, BY_TWO)
             else:
                 between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
-                outcome, total, size, gamma = dirk(parts, state, between, dt, options, touching, scene, count, speed)
+                outcome, total, size, gamma, kept_used = dirk(
+                    parts, state, between, dt, options, touching, scene, count, speed, taped, entry, kept, before,
+                )
+                stages = options.tableau.b.shape[0]
         whole = outcome == SOLVED and options.multistep == 0 and not options.tableau.stiffly_accurate
         if outcome != SOLVED:
             if total > 0:
@@ -327,12 +344,15 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             set_targets(parts, targets)
             outcome, iterations, size = try_encounter(parts, state, dt, 1.0, touching, scene, count, speed, 1, True)
             total += iterations
+            stages = 1
+            if entry >= 0 and outcome == SOLVED:
+                kept_used = keep(parts, state, scene, taped, entry, kept, before, dt, dt, 0, 1, 1, AFTER_SMOOTH if smooth else AT_KNOT)
         if outcome == SOLVED:
             recall_pose(parts, state, smooth)
             if tunnels(work, scene) or (touching.compliance > 0.0 and turns_far(parts, state, gamma)):
-                return TOO_FAST, total, size, gamma
+                return TOO_FAST, total, size, gamma, 0, before
             if strays(model, work, state.bodies, touching.sizes, 0.0, True):
-                return LOST, total, size, gamma
+                return LOST, total, size, gamma, 0, before
             keep_places(state, after)
             keep_forces(model, work, scene, after, 1.0 / gamma, resting)
             if whole:
@@ -340,23 +360,30 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             else:
                 accept(parts, state, gamma, after)
             finish(parts, state, targets, history, dt, after)
-        return outcome, total, size, gamma
+        return outcome, total, size, gamma, stages, kept_used
 
     contact_step = specialise(contact_step, f"{name}_step", file)
 
-    def run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt):
+    def run(
+        parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt, taped, entry, kept, kept_used,
+    ):
         size = 0.0
         model, work = parts.model, parts.work
         clear_inputs(model, work)
         for index in range(count):
             knot = first + index
             begins = state.clock[0] == 0.0
-            if used + scene.contacts.shape[0] > log.shape[0]:
-                return LOG_FULL, index, size, used
+            full = entry >= 0 and kept_used + options.tableau.b.shape[0] * scene.contacts.shape[0] > kept.shape[0]
+            if full or used + scene.contacts.shape[0] > log.shape[0]:
+                return LOG_FULL, index, size, used, entry, kept_used
             apply_inputs(model, work, inputs, start + index)
-            outcome, iterations, size, gamma = contact_step(parts, state, inputs, start + index, dt, options, touching, scene, state)
+            outcome, iterations, size, gamma, stages, kept_used = contact_step(
+                parts, state, inputs, start + index, dt, options, touching, scene, state, taped, entry, kept, kept_used,
+            )
             if outcome != SOLVED:
-                return outcome, index, size, used
+                return outcome, index, size, used, entry, kept_used
+            if entry >= 0:
+                entry += stages
             used = write_log(scene, log, used, knot + 1, 1.0 / gamma)
             if begins:  # nothing else says what acts at a start
                 note_state(state, tape, knot)
@@ -365,6 +392,6 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             recording.substeps[knot + 1] = 1
             recording.iterations[knot + 1] = iterations
             record(parts, state, recording, knot + 1)
-        return SOLVED, count, size, used
+        return SOLVED, count, size, used, entry, kept_used
 
     return specialise(run, f"{name}_run", file)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Adjoint, Cotangents
 from dalembert.gradients.controller import Controller
+from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import PLACING, POINTS, WEIGHING, Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.gradients.target_points import pull_points, tables_of
@@ -81,23 +82,25 @@ def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> C
 
 def pull_back(
     trajectory: Trajectory, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], weights: Mapping[str, ArrayLike] | None = None,
-    drive_weight: float | None = None,
-) -> dict[str, np.ndarray]:
+    drive_weight: float | None = None, smoothing: float = 0.0,
+) -> Derivatives:
     """Gradients by name of a function of a run whose derivatives by what it gives are ``cotangents``.
 
-    ``weights``, ``drive_weight``: of the norm in which forces of redundant rows are least.
+    ``weights``, ``drive_weight``: of the norm in which forces of redundant rows are least; ``smoothing`` (m/s) of contacts.
     """
     record = record_of(trajectory)
+    smooth = Smoothing(record, smoothing)
     names = read_names(record.mechanism, record.steps, parameters, {joint: table.shape for joint, table in tables_of(record).items()})
     adjoint: Adjoint = record.engine.adjoint(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
     )
     weigh_forces(adjoint, weights, drive_weight)
     if record.control is not None:
-        pull_controlled(record, adjoint, trajectory._get("coordinate"))
+        pull_controlled(record, adjoint, trajectory._get("coordinate"), smooth)
     else:
         for tape, first, last in record.segments():
-            adjoint.segment(tape, first, last)
+            adjoint.segment(smooth(tape, first), first, last)
+    smooth.warn()
     bars = adjoint.start()
     beginning = Beginning(record) if any(_may_place(name) for name in names) else None
     placing = [name for name in names if beginning is not None and beginning.matters(name)]
@@ -105,19 +108,18 @@ def pull_back(
     gradients = {
         name.text: pull_points(record, adjoint, name.owner) if name.what == POINTS else np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names
     }
-    return {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}
+    return Derivatives(
+        {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}, smooth.smoothing,
+    )
 
 
-def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray) -> None:
+def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray, smooth: Smoothing) -> None:
     """A backward pass over a run whose controller is part of what is differentiated, knot by knot."""
-    if not hasattr(adjoint, "add_seen"):
-        raise GradientError(
-            f"this run of {record.mechanism.name!r} cannot be differentiated through its controller: let its inputs count as given, sim.run(..., control_derivative=None)"
-        )
+    check_control(record, adjoint, "add_seen")
     controller, bars = Controller(record, coordinates), adjoint.inputs
     held = np.zeros_like(bars.target[0])  # of targets that were not set anew
     for tape, first, _ in record.segments():
-        for at, part in reversed(tape.parts()):
+        for at, part in reversed(smooth(tape, first).parts()):
             knot = first + at
             adjoint.segment(part, knot, knot + 1)
             target = bars.target[knot + 1] + held
@@ -125,6 +127,14 @@ def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray) -> No
             cotangents, gave = controller.pull(knot, answer)
             held = np.where(gave[-target.size :].reshape(target.shape), 0.0, target)
             adjoint.add_seen(knot, cotangents, controller.inputs_before(knot), controller.target_rates(knot))
+
+
+def check_control(record: Record, passing: Any, ability: str) -> None:
+    """Refuse a pass through a controller that a formulation cannot make; with contacts, what it sees depends on the forces of the step before."""
+    if not hasattr(passing, ability) or not getattr(record.engine, "follows_control", True):
+        raise GradientError(
+            f"this run of {record.mechanism.name!r} cannot be differentiated through its controller: let its inputs count as given, sim.run(..., control_derivative=None)"
+        )
 
 
 def weigh_forces(passing: Any, weights: Mapping[str, ArrayLike] | None, drive_weight: float | None) -> None:

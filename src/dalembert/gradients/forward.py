@@ -1,15 +1,17 @@
 """How a run changes with parameters: forward sensitivities along one direction."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
-from dalembert.gradients.adjoint import record_of, weigh_forces
+from dalembert.gradients.adjoint import check_control, record_of, weigh_forces
 from dalembert.gradients.controller import Controller
+from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import POINTS, Name, read_names
 from dalembert.gradients.start import Beginning
 from dalembert.gradients.target_points import push_points, tables_of
@@ -30,9 +32,11 @@ LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_da
 
 def push_forward(
     trajectory: Trajectory, tangents: Mapping[str, ArrayLike], weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
-) -> dict[str, np.ndarray]:
+    smoothing: float = 0.0,
+) -> Derivatives:
     """Tangents of everything that a run gives, along a change of parameters."""
     record = record_of(trajectory)
+    smooth = Smoothing(record, smoothing)
     if not isinstance(tangents, Mapping) or not tangents:
         raise GradientError(f"tangents must be a dict of names and values, such as {{'elbow.damping': 1.0}}, got {tangents!r}")
     tables = {joint: table.shape for joint, table in tables_of(record).items()}
@@ -45,7 +49,7 @@ def push_forward(
     bent, curve = push_points(record, points) if points else (0.0, None)
     inputs.target[:] += bent
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
-    models, step = beside(record.mechanism, model) if model else ([], 1.0)
+    models, step = beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
     pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
     beginning = Beginning(record)
@@ -61,13 +65,13 @@ def push_forward(
     if curve is not None:
         forward.curve = lambda knot, share: curve(knot + share) + straight[knot] + share * (straight[knot + 1] - straight[knot])
     if record.control is not None:
-        if not hasattr(forward, "controller"):
-            raise GradientError("this run cannot be differentiated through its controller: sim.run(..., control_derivative=None)")
+        check_control(record, forward, "controller")
         forward.controller = Controller(record, trajectory._get("coordinate"))
     forward.begin(pose, velocity, target)
     for tape, first, last in reversed(list(record.segments())):
-        forward.segment(tape, first, last)
-    return forward.outputs()
+        forward.segment(smooth(tape, first), first, last)
+    smooth.warn()
+    return Derivatives(forward.outputs(), smooth.smoothing)
 
 
 def _checked(name: Name, value: ArrayLike) -> np.ndarray:
@@ -80,8 +84,8 @@ def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers
 
 
-def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list, float]:
-    """Models of a mechanism some steps along a change of its numbers, and the step."""
+def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
+    """Models of a mechanism some steps along a change of its numbers, as an engine has them ``compiled``, and the step."""
     known = list_parameters(mechanism, shifts=True)
     step = np.inf
     for text, value in change.items():
@@ -91,9 +95,9 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
             continue
         if what == "inertia":
             part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
-        elif what.startswith(("point", "turn", "centre")):
+        elif what.startswith(("point", "position", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "force", "torque", "gravity"):
+        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])
@@ -108,7 +112,7 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray]) -> tuple[list
     models = []
     for offset in OFFSETS:
         values = {text: known[text].value + offset * step * value for text, value in change.items()}
-        models.append(compile_model(with_parameters(mechanism, values, checked=False)))
+        models.append(compiled(with_parameters(mechanism, values, checked=False)))
     return models, step
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import GradientError
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, Obstacle
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, JointElement, Mechanism
 from dalembert.mechanism.parameters import list_parameters
@@ -21,6 +22,8 @@ PER_STEP = ("input", "target")
 POINTS = "target_points"
 #: numbers of the mechanism that change where it starts
 PLACING = ("point_parent", "point_child", "turn_parent", "turn_child", "centre_of_mass", "ratio", "offset", "length", "pitch")
+#: elements whose numbers do not, of the same names
+STANDING = (Ground, Obstacle, Collider, ContactPoint)
 #: and those that change its first velocities, where it does not start at rest
 WEIGHING = ("mass", "inertia")
 
@@ -40,7 +43,8 @@ def read_names(mechanism: Mechanism, steps: int, names: Iterable[str], tables: M
     """Names of parameters, checked. Raises GradientError for one that does not exist. ``tables``: shapes of targets' tables by joint."""
     if isinstance(names, str):
         raise GradientError(f"parameters must be a list of names, got the single string {names!r}")
-    known = list_parameters(mechanism, shifts=True)
+    names = list(names)
+    known = list_parameters(mechanism, shifts=True, only={name.rpartition(".")[0] for name in names if isinstance(name, str)})
     tabled = {f"{joint}.{POINTS}": Name(f"{joint}.{POINTS}", "input", joint, POINTS, shape) for joint, shape in (tables or {}).items()}
     return [tabled[name] if name in tabled else _read(mechanism, steps, known, name) for name in names]
 
@@ -89,17 +93,23 @@ def _near(mechanism: Mechanism, known: dict, owner: str) -> list[str]:
         near += [f"{owner}.{what}" for what in (*START_BODY, "input")]
     if near:
         return sorted(near)
-    return ["gravity", *sorted({name.rpartition(".")[0] for name in known if "." in name})[:20]]
+    return ["gravity", *sorted({name.rpartition(".")[0] for name in list_parameters(mechanism) if "." in name})[:20]]
 
 
 def all_names(mechanism: Mechanism, *, start: bool = True, inputs: bool = False) -> list[str]:
-    """Names of all numbers that a run of a mechanism without contacts can be differentiated by."""
+    """Names of all numbers that a run of a mechanism can be differentiated by."""
     names = []
-    for name in list_parameters(mechanism, shifts=True):
+    for name, parameter in list_parameters(mechanism, shifts=True).items():
         owner, _, what = name.rpartition(".")
         element = element_of(mechanism, owner)
+        if isinstance(element, Body) and what == "centre_of_mass" and element.collide:
+            continue
         if isinstance(element, JointElement):
-            if what in ("friction", "lower", "upper", "restitution"):
+            if what in ("lower", "upper") and not np.all(np.isfinite(parameter.value)):
+                continue
+            if what == "friction" and not np.all(parameter.value):
+                continue
+            if what == "restitution" and not any(np.isfinite(ends).any() for ends in element.type.limits):
                 continue
             if what == "armature" and not all(a > 0.0 for a in element.type.armature):  # type: ignore[union-attr]
                 continue

@@ -14,10 +14,11 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.named_bars import named_bar
-from dalembert.gradients.names import PLACING, WEIGHING, Name
+from dalembert.gradients.names import PLACING, STANDING, WEIGHING, Name
 from dalembert.gradients.start_pull import StartPull
+from dalembert.mechanism.mechanism import Body
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
-from dalembert.model.assembly import mass_blocks, pose_saddle, row_values, velocity_saddle
+from dalembert.model.assembly import mass_blocks, pose_saddle, row_values, velocity_equations, velocity_saddle
 from dalembert.model.pose import joint_rates
 from dalembert.simulation.record import Record
 from dalembert.simulation.setup import Setup
@@ -58,7 +59,9 @@ class Beginning:
 
     def matters(self, name: Name) -> bool:
         """Whether the start depends on a parameter at all."""
-        return name.kind == "start" or name.what in PLACING or (name.what in WEIGHING and not self.at_rest)
+        element = self.owners.get(name.owner)
+        stands = isinstance(element, STANDING) or (isinstance(element, Body) and name.what != "centre_of_mass")
+        return name.kind == "start" or (name.what in PLACING and not stands) or (name.what in WEIGHING and not self.at_rest)
 
     # ---- forwards
 
@@ -160,9 +163,11 @@ class Beginning:
         setup.placement.put(position + pose[:, :3], turned.as_quat(scalar_first=True), self.coordinate)
 
     def _carried(self, name: Name, direction: np.ndarray, pose: np.ndarray) -> np.ndarray:
-        """How settled velocities change with the pose, and with the geometry itself."""
+        """How settled velocities change with the pose, and with the geometry itself: their equations are differenced along both."""
         size = max(float(np.abs(pose).max(initial=0.0)), float(np.abs(direction).max(initial=0.0)), 1e-300)
         step = STEP / size
+        wished, saddle, _ = self._metric
+        _, multipliers = saddle.solve(np.zeros(wished.size), saddle.G @ (self.velocity - wished).ravel() / saddle.scale)
 
         def at(offset: float) -> np.ndarray:
             if name.kind == "model":
@@ -170,9 +175,10 @@ class Beginning:
             else:
                 setup = self._rest()
                 self._put(setup, self.position, offset * step * pose)
-            return setup.settle().velocity
+            return np.concatenate(velocity_equations(setup.placement, *setup.wished(), setup.rates, self.velocity, multipliers))
 
-        return np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
+        change = np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
+        return saddle.solve(-change[: wished.size], -change[wished.size :])[0].reshape(-1, 6)
 
     def _settled(self, name: Name, direction: np.ndarray) -> np.ndarray:
         """Velocities are linear in what was asked of them: a difference of any length is exact."""
@@ -180,6 +186,10 @@ class Beginning:
         return 0.5 * (ends[0] - ends[1])
 
     def _with_velocity(self, name: Name, amount: np.ndarray) -> np.ndarray:
+        return self._asked(name, amount).settle().velocity
+
+    def _asked(self, name: Name, amount: np.ndarray) -> Setup:
+        """The set-up with a velocity that is asked for changed by an amount."""
         setup, element = self._rest(), self.mechanism[name.owner]
         if name.what == "start_rate":
             here = setup.rates[name.owner] if name.owner in setup.rates else self._rates()[element.index, : element.type.freedom]
@@ -189,7 +199,7 @@ class Beginning:
             held = setup.held.get(name.owner, np.full(6, np.nan)).copy()
             held[part] = np.where(np.isnan(held[part]), self.velocity[element.index, part], held[part]) + amount
             setup.held = {**setup.held, name.owner: held}
-        return setup.settle().velocity
+        return setup
 
     def _rates(self) -> np.ndarray:
         placement = self.setup.placement
@@ -255,6 +265,8 @@ class Beginning:
                 else:
                     bars = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked)
                 found[name.text] = bars.reshape(name.shape)
+            elif name.kind == "start":
+                found[name.text] = self._pull_held(name, velocity)
             else:
                 found[name.text] = self._pull_each(name, pose, velocity, target)
         return found
@@ -267,6 +279,29 @@ class Beginning:
         bars = pulled.along_tree(name.owner, change, True) if pulled.is_tree else pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
         bars = bars + target[element.index, :free] * driven
         return bars.reshape(name.shape)
+
+    def _pull_held(self, name: Name, velocity: np.ndarray) -> np.ndarray:
+        """By velocities of bodies that were asked for: settled ones are those wished plus the least change that the rows ask for, both linear."""
+        def weighed(amount: np.ndarray) -> float:
+            setup = self._asked(name, amount)
+            wished, held = setup.wished()
+            return float(self._pull_projection(setup, held, velocity) @ wished.ravel())
+
+        gradient, here = np.zeros(name.shape), weighed(np.zeros(name.shape))
+        for index in np.ndindex(*name.shape):
+            direction = np.zeros(name.shape)
+            direction[index] = 1.0
+            gradient[index] = weighed(direction) - here
+        return gradient
+
+    def _pull_projection(self, setup: Setup, held: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """The cotangent of wished velocities from that of settled ones; kept for the next name."""
+        key = (held.tobytes(), tuple(setup.rates))
+        if getattr(self, "_projection_key", None) != key:
+            self._projection_key = key
+            saddle, G, _ = velocity_saddle(setup.placement, held, setup.rates)
+            self._projection = velocity.ravel() - (G.T @ saddle.pull(velocity.ravel())[0] if G.shape[0] else 0.0)
+        return self._projection
 
     def _pull_each(self, name: Name, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Component by component."""

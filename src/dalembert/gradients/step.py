@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents
 from dalembert.gradients.adjoint import direct_part, record_of
+from dalembert.gradients.events import Smoothing
 from dalembert.gradients.names import read_names
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ class StepJacobian:
 
     state: np.ndarray
     parameters: dict[str, np.ndarray]
+    #: speed (m/s) by which contacts were smoothed, zero where they were not
+    smoothing: float = 0.0
 
 
-def step_jacobian(sim: Simulation, parameters: Sequence[str] = ()) -> StepJacobian:
+def step_jacobian(sim: Simulation, parameters: Sequence[str] = (), smoothing: float = 0.0) -> StepJacobian:
     """The derivative of the step that begins at a simulation's state, which stays as it is."""
     kept, moved, setup = sim.state, sim._moved, sim._setup.keep()
     try:
@@ -46,6 +49,9 @@ def step_jacobian(sim: Simulation, parameters: Sequence[str] = ()) -> StepJacobi
             raise GradientError(f"a step is differentiated by its state, not by {name.text!r}: multiply with the tangent of the state")
     empty = np.zeros((0, 0, 0))
     nothing = Cotangents(empty, empty, empty, empty, empty, np.zeros((0, 2)), empty)
+    smooth = Smoothing(record, smoothing)
+    tapes = [(smooth(tape, first), first, last) for tape, first, last in record.segments()]
+    smooth.warn()
     rows, found, index, size = [], {name.text: [] for name in names}, 0, 1
     while index < size:
         adjoint = record.engine.adjoint(record.recording, record.inputs, 2, record.dt, run._get("coordinate"), nothing)
@@ -53,10 +59,10 @@ def step_jacobian(sim: Simulation, parameters: Sequence[str] = ()) -> StepJacobi
         unit = np.zeros(size)
         unit[index] = 1.0
         adjoint.put_state(unit)
-        for tape, first, last in record.segments():
+        for tape, first, last in tapes:
             adjoint.segment(tape, first, last)
         rows.append(adjoint.take_state())
         for name in names:
             found[name.text].append(direct_part(record.mechanism, adjoint, name))
         index += 1
-    return StepJacobian(np.array(rows), {text: np.array(values) for text, values in found.items()})
+    return StepJacobian(np.array(rows), {text: np.array(values) for text, values in found.items()}, smooth.smoothing)

@@ -78,7 +78,7 @@ def validate_gradients(
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
     values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
-    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences",
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
 ) -> GradientCheck:
     """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
 
@@ -86,7 +86,8 @@ def validate_gradients(
     ``values``: of targets; ``directions``: changes of parameters to take in place of random ones, such as those that a loop allows;
     ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; with "force" and "torque" among them, the
     noise of forward sensitivities is that of positions over dt^2; ``step``: of the differences, as part of
-    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``.
+    a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``; ``gradient_smoothing`` (m/s): as for
+    ``Trajectory.vjp``; smoothed derivatives are not those of the run, and are compared with forward sensitivities alone.
     """
     scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False, control=control, control_derivative=control_derivative)
     names = scenario.names(all_names(mechanism) if parameters is None else parameters)
@@ -97,13 +98,14 @@ def validate_gradients(
     engine = record_of(run).engine
     # where rows are redundant, only least-norm forces are functions of the parameters
     drive_weight = engine.drive_weight if getattr(engine, "compliance", 0.0) > 0.0 else None
-    gradients = run.vjp(cotangents, [name.text for name in names])
+    gradients = run.vjp(cotangents, [name.text for name in names], gradient_smoothing=gradient_smoothing)
+    differences = differences and gradients.smoothing == 0.0
     rows = []
     for name in names:
         given = (directions or {}).get(name.text)
         change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
         adjoint = float(np.sum(gradients[name.text] * change))
-        tangent, scale = (_forward(run, cotangents, name, change) if forward else (np.nan, 0.0))
+        tangent, scale = (_forward(run, cotangents, name, change, gradient_smoothing) if forward else (np.nan, 0.0))
         difference = _difference(scenario, base, cotangents, name, change, step, drive_weight) if differences else np.nan
         scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
@@ -121,7 +123,7 @@ def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) ->
     if name.what == "inertia":
         root = np.linalg.cholesky(value)
         return root @ (change + change.T) @ root.T * 0.3
-    if name.what.startswith(("point", "centre")):
+    if name.what.startswith(("point", "position", "centre")):
         return 0.1 * change
     return change if name.what.startswith("turn") or not np.all(value) else change * np.abs(value)
 
@@ -153,10 +155,10 @@ def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
     )
 
 
-def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray) -> tuple[float, float]:
+def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, smoothing: float) -> tuple[float, float]:
     """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
-        tangents = run.jvp({name.text: change})
+        tangents = run.jvp({name.text: change}, gradient_smoothing=smoothing)
     except (GradientError, AssemblyError):
         return np.nan, 0.0
     value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())
@@ -173,7 +175,7 @@ def _difference(
     value = base[name.text] if name.text in base else scenario.value(name, sim)
     reference = scenario.run(base).orientation
     size = float(np.abs(change).max(initial=0.0))
-    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "turn", "centre")) else _part(value, change), 1e-300)
+    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
     try:
         return sum(
             weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference, drive_weight)

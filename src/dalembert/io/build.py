@@ -49,63 +49,76 @@ def build(robot: Robot, *, merge_fixed: bool = False) -> Mechanism:
 def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
     """Links that become bodies, by index: no massless ones, and no fixed ones if they shall be merged."""
     links = dict(enumerate(robot.links))
+    below: dict[int, set[int]] = {}
+    for i, link in links.items():
+        below.setdefault(link.parent, set()).add(i)
     heavy = {i: link.mass > 0.0 for i, link in links.items()}
     for i in reversed(links):  # a subtree without any mass goes
         link = links[i]
-        children = [j for j, other in links.items() if other.parent == i]
-        if not heavy[i] and not children and not link.fixed:
+        if not heavy[i] and not below.get(i) and not link.fixed:
             robot.report.append(f"link {link.name!r} has no mass and carries none: it is left out with its joints ({', '.join(j.name for j in link.joints)})")
             del links[i]
+            below[link.parent].discard(i)
     for i in list(links):
         link = links[i]
-        children = [j for j, other in links.items() if other.parent == i]
+        children = sorted(below.get(i, ()))
         thin = link.parent >= 0 and (_singular(link.inertia) or _singular(links[link.parent].inertia))
         fixed = [j for j in children if links[j].fixed]
         if link.floating and not link.joints and not heavy[i] and fixed:
-            _hand_over(robot, links, i, fixed[0])
+            _hand_over(robot, links, below, i, fixed[0])
         elif link.fixed and (not heavy[i] or (merge_fixed and link.parent >= 0) or thin):
-            _absorb(robot, links, i)
+            _absorb(robot, links, below, i)
         elif not heavy[i] and len(children) == 1 and not links[children[0]].floating:
             child = links[children[0]]
             child.joints = [*link.joints, *child.joints]
-            child.floating, child.parent = link.floating, link.parent
+            child.floating = link.floating
+            _move(links, below, i, link.parent)
             child.drawings += link.drawings
             if link.touches:
                 robot.report.append(f"link {link.name!r} has no mass of its own: what it would touch is left out ({', '.join(t.name for t in link.touches)})")
             robot.carriers[link.name] = child.name
             del links[i]
+            below[link.parent].discard(i)
         elif not heavy[i]:
             raise ModelError(f"link {link.name!r} has no mass, but moves and carries {len(children)} links: give it an <inertial>")
     return _parents_first(links)
+
+
+def _move(links: dict[int, Link], below: dict[int, set[int]], old: int, new: int) -> None:
+    """Hang all that hangs on a link on another one."""
+    for j in below.pop(old, set()):
+        links[j].parent = new
+        below.setdefault(new, set()).add(j)
 
 
 def _parents_first(links: dict[int, Link]) -> dict[int, Link]:
     ordered: dict[int, Link] = {}
     for i in links:
         way = [i]
-        while links[way[-1]].parent >= 0:
+        while links[way[-1]].parent >= 0 and links[way[-1]].parent not in ordered:
             way.append(links[way[-1]].parent)
         ordered |= {k: links[k] for k in reversed(way) if k not in ordered}
     return ordered
 
 
-def _hand_over(robot: Robot, links: dict[int, Link], i: int, heir: int) -> None:
+def _hand_over(robot: Robot, links: dict[int, Link], below: dict[int, set[int]], i: int, heir: int) -> None:
     """Make a floating link without mass part of one that is fixed to it, which floats in its place."""
     link, other = links.pop(i), links[heir]
-    for child in links.values():
-        child.parent = heir if child.parent == i else child.parent
+    below[link.parent].discard(i)
+    below[i].discard(heir)
+    _move(links, below, i, heir)
     other.parent, other.floating, other.velocity = -1, True, link.velocity
+    below.setdefault(-1, set()).add(heir)
     other.drawings += link.drawings
     other.touches += link.touches
     robot.carriers[link.name] = other.name
 
 
-def _absorb(robot: Robot, links: dict[int, Link], i: int) -> None:
+def _absorb(robot: Robot, links: dict[int, Link], below: dict[int, set[int]], i: int) -> None:
     """Make a fixed link part of its parent (or of the world)."""
     link = links.pop(i)
-    for other in links.values():
-        if other.parent == i:
-            other.parent = link.parent
+    below[link.parent].discard(i)
+    _move(links, below, i, link.parent)
     if link.parent < 0:
         robot.drawings += link.drawings
         robot.touches += link.touches
@@ -233,6 +246,9 @@ def _neighbours(links: dict[int, Link]) -> list[tuple[int, int]]:
     root: dict[int, int] = {-1: -1}
     for index, link in links.items():  # of links fixed to one another, the one nearest to the world
         root[index] = root[link.parent] if link.fixed and link.parent >= 0 else index
-    group = {r: [i for i in links if root[i] == r and links[i].touches] for r in root.values()}
+    group: dict[int, list[int]] = {r: [] for r in root.values()}
+    for index, link in links.items():
+        if link.touches:
+            group[root[index]].append(index)
     chains = [(root[link.parent], index) for index, link in links.items() if len(link.joints) > 1 and link.parent >= 0]
     return [(a, b) for above, below in chains for a in group[above] for b in group[below]]

@@ -7,6 +7,7 @@ it gets a tiny mass, and about an axis of its own 1e-8 of the link's inertia.
 """
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,12 +36,13 @@ class Light:
 
 def split(links: dict[int, Link], robot: Robot) -> dict[int, list[Light]]:
     """The light bodies of every link with several joints; what they take is gone from the links afterwards."""
-    takers = {i: 1 + sum(len(link.joints) > 1 and link.parent == i for link in links.values()) for i in links}
-    return {i: _lights(link, links.get(link.parent), takers, robot) for i, link in links.items() if len(link.joints) > 1}
+    takers = Counter(link.parent for link in links.values() if len(link.joints) > 1 and link.parent in links)
+    part = 1.0 / (1 + max(takers.values(), default=0))
+    return {i: _lights(link, links.get(link.parent), part, robot) for i, link in links.items() if len(link.joints) > 1}
 
 
-def _lights(link: Link, parent: Link | None, takers: dict[int, int], robot: Robot) -> list[Light]:
-    chain, part = link.joints, 1.0 / max(takers.values())
+def _lights(link: Link, parent: Link | None, part: float, robot: Robot) -> list[Light]:
+    chain = link.joints
     moments = np.linalg.eigvalsh(link.inertia)
     tiny = min(TINY * float(moments[-1]), MOMENT * float(moments[0])) * np.eye(3)
     lights = [Light(0.0, tiny.copy(), after.anchor, {}) for after in chain[1:]]

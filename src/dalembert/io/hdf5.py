@@ -2,81 +2,213 @@
 
 Layout, for readers in other languages: names, masses and units at the root (the units of all joints in one list,
 ``freedom`` of them for each joint), the mechanism as a JSON model file in ``model``, one dataset per series in the group ``series`` (first axis: time), the kind of file,
-its format and the version that wrote it in the root's attributes. Numbers are float64 and int64; text is UTF-8.
+its format and the version that wrote it in the root's attributes. Numbers are float64 and int64; text is UTF-8. The first 512 bytes, which
+HDF5 leaves to users, are text with a checksum of the rest: the HDF5 library never sees a file that is damaged, which it might not survive.
 """
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dalembert
-from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.whole import write_whole
+from dalembert.errors import BudgetError, MissingExtraError, ModelError
+from dalembert.io.budget import Budget, Meter
+from dalembert.io.shapes import check_shapes
+from dalembert.io.whole import reserve, write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 KIND = "dalembert trajectory"
 #: raised when a file of the new layout cannot be read by the code of the old one
-FORMAT = 1
+FORMAT = 2
+#: formats that can be read; the first one has no checksum
+READABLE = (1, FORMAT)
+#: what a file begins with, and bytes before HDF5's own part
+SEAL, BLOCK = "dalembert trajectory, an HDF5 file", 512
 
 NAMES = ("bodies", "joints", "couplings")
 #: names that only runs with contacts, with paths or with events have
 SELDOM = ("touching", "paths", "happenings")
-NEEDED = ("time", "position", "orientation")
+NUMBERS = ("freedom", "mass", "inertia")
+#: numbers that not every run has
+OPTIONAL = ("armature", "model")
+#: attributes of the root, and the type of each
+ATTRIBUTES = {"kind": str, "format": int, "dalembert": str, "mechanism": str, "formulation": str}
+
+#: bytes up to which a file is put together in memory, and beyond which room on the disk is asked for first
+IN_MEMORY = 32 * 2**20
+
+#: what a file holds, by path: numbers or words
+Content = dict[str, Any]
 
 
 def save_trajectory(trajectory: Trajectory, path: Path) -> None:
     """Write a trajectory; a file that was there before stays as it was until the new one is complete."""
     h5py = _h5py()
-    with write_whole(path) as temporary, h5py.File(temporary, "x") as file:
-        file.attrs.update(
-            kind=KIND, format=FORMAT, dalembert=dalembert.__version__,
-            mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
-        )
-        units = [unit for joint in trajectory.coordinate_units for unit in joint]
-        seldom = [(n, getattr(trajectory, n)) for n in SELDOM if getattr(trajectory, n)]
-        for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units), *seldom]:
-            file.create_dataset(name, data=np.array([_text(w) for w in words], dtype=object), dtype=h5py.string_dtype())
-        file["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
-        file["mass"], file["inertia"] = trajectory.mass, trajectory.inertia
-        if trajectory.armature is not None:
-            file["armature"] = trajectory.armature
-        text = _model_text(trajectory)
-        if text:
-            file.create_dataset("model", data=np.frombuffer(text, dtype=np.uint8), compression="gzip")
-        series = file.create_group("series")
-        for name, values in trajectory._values.items():
-            series[name] = values
+    content = _content(trajectory)
+    attributes: dict[str, Any] = dict(
+        kind=KIND, format=FORMAT, dalembert=dalembert.__version__, mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
+    )
+    size = sum(values.nbytes for values in content.values() if not isinstance(values, list))
+    with write_whole(path) as temporary:
+        if size <= IN_MEMORY:  # HDF5 does not survive a disk that is full
+            with h5py.File(temporary, "w", driver="core", backing_store=False, userblock_size=BLOCK) as file:
+                _write_all(h5py, file, attributes, content)
+                file.flush()
+                image = file.id.get_file_image()
+            temporary.write_bytes(bytes(BLOCK) + image)  # which is without that block
+        else:
+            reserve(temporary, size + IN_MEMORY)
+            with h5py.File(temporary, "w", userblock_size=BLOCK) as file:
+                _write_all(h5py, file, attributes, content)
+        seal(temporary)
 
 
-def load_trajectory(path: Path) -> Trajectory:
+def seal(path: Path) -> None:
+    """Write the checksum of a file into its first bytes."""
+    with open(path, "rb+") as file:
+        text = f"{SEAL}\nsha256 of what follows byte {BLOCK}: {_checksum(file)}\n"
+        file.seek(0)
+        file.write(text.ljust(BLOCK - 1).encode() + b"\n")
+
+
+def _checksum(file: Any) -> str:
+    digest = hashlib.sha256()
+    file.seek(BLOCK)
+    while part := file.read(2**20):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _check_seal(file: Any) -> bool:
+    """Whether an open file is sealed; a ModelError where it is, and has changed."""
+    start = file.read(BLOCK)
+    if not start.startswith(SEAL.encode()):
+        return False
+    found = re.search(rb"sha256 [\w ]+: ([0-9a-f]{64})\n", start)
+    if found is None or found.group(1).decode() != _checksum(file):
+        raise ModelError(f"{file.name} cannot be read as a trajectory: the file is damaged or incomplete (it is not what was written: its checksum is another one)")
+    return True
+
+
+def _write_all(h5py: Any, file: Any, attributes: Mapping[str, Any], content: Content) -> None:
+    file.attrs.update(**attributes)
+    for name, values in content.items():
+        if isinstance(values, list):
+            file.create_dataset(name, data=np.array(values, dtype=object), dtype=h5py.string_dtype())
+        elif name == "model":
+            file.create_dataset(name, data=values, compression="gzip")
+        else:
+            file[name] = values
+
+
+def load_trajectory(path: Path, budget: Budget | None = None) -> Trajectory:
     """Read a trajectory into memory. ModelError when the file is damaged or holds something else."""
     h5py = _h5py()
-    with open(path, "rb"):  # a file that is missing or forbidden says so in Python's own words
-        pass
+    meter = Meter(path, budget)
+    with open(path, "rb") as opened:  # a file that is missing or forbidden says so in Python's own words
+        held = _on_disk(opened.fileno())
+        meter.bytes(os.fstat(opened.fileno()).st_size - held, "a file with holes")
+        sealed = _check_seal(opened)
     try:
         with h5py.File(path, "r") as file:
             _check_kind(file, path)
-            return _read(file)
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+            attributes, content = _read_all(h5py, file, held, meter)
+        if not sealed and attributes["format"] != 1:
+            raise ValueError("its checksum is lost")
+        check_shapes(content)
+    except BudgetError:
+        raise
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError, MemoryError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path} cannot be read as a trajectory: {_reason(path, error)}") from error
+    if not sealed:
+        warnings.warn(f"{path} is of a version that wrote no checksums: whether it is damaged cannot be said. Save it again to have one.", RuntimeWarning, stacklevel=3)
+    return _trajectory(attributes, content, path, meter)
 
 
-def _read(file: Any) -> Trajectory:
-    names: dict[str, Any] = {name: tuple(file[name].asstr()[()]) for name in (*NAMES, *(n for n in SELDOM if n in file))}
-    values = {name: dataset[()] for name, dataset in file["series"].items()}
-    units = np.split(file["coordinate_units"].asstr()[()], np.cumsum(file["freedom"][()])[:-1]) if names["joints"] else []
-    knots = {name: len(values[name]) for name in NEEDED}
-    if len(set(knots.values())) != 1:
-        raise ValueError(f"its series differ in length: {knots}")
+def _content(trajectory: Trajectory) -> Content:
+    """What is written of a trajectory."""
+    units = [unit for joint in trajectory.coordinate_units for unit in joint]
+    seldom = [(n, getattr(trajectory, n)) for n in SELDOM if getattr(trajectory, n)]
+    content: Content = {}
+    for name, words in [*((n, getattr(trajectory, n)) for n in NAMES), ("coordinate_units", units), *seldom]:
+        content[name] = [_text(word) for word in words]
+    content["freedom"] = np.array([len(joint) for joint in trajectory.coordinate_units], dtype=np.int64)
+    content["mass"], content["inertia"] = trajectory.mass, trajectory.inertia
+    if trajectory.armature is not None:
+        content["armature"] = trajectory.armature
+    text = _model_text(trajectory)
+    if text:
+        content["model"] = np.frombuffer(text, dtype=np.uint8)
+    return content | {f"series/{name}": values for name, values in trajectory._values.items()}
+
+
+def _read_all(h5py: Any, file: Any, held: int, meter: Meter) -> tuple[dict[str, Any], Content]:
+    """Attributes and content of a file. ``held``: bytes that it takes on the disk; beyond these the budget is spent."""
+    attributes = {name: kind(file.attrs[name]) for name, kind in ATTRIBUTES.items()}
+    series = _own(h5py, file, "series")
+    names = [*NAMES, "coordinate_units", *(n for n in SELDOM if n in file), *NUMBERS, *(n for n in OPTIONAL if n in file)]
+    datasets = {name: _own(h5py, file, name) for name in names}
+    meter.elements(len(series), "its series")
+    datasets |= {f"series/{name}": _own(h5py, series, name) for name in series}
+    needed = sum(float(np.prod(np.array(d.shape, dtype=float))) * d.dtype.itemsize for d in datasets.values())
+    meter.bytes(max(0.0, needed - held), "its content")
+    return attributes, {name: _read(h5py, dataset, name, held, meter) for name, dataset in datasets.items()}
+
+
+def _own(h5py: Any, group: Any, name: str) -> Any:
+    """A member of a group that lies in this file: links to other files, and data that lie in other files, are refused."""
+    link = group.get(name, getlink=True)
+    if link is None:
+        raise KeyError(f"it has no {name!r}")
+    found = group[name] if isinstance(link, h5py.HardLink) else None
+    if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
+        raise ModelError(f"{group.file.filename} has {name!r} in another file; trajectories consist of one file")
+    return found
+
+
+def _read(h5py: Any, dataset: Any, name: str, held: int, meter: Meter) -> Any:
+    """The numbers or words of a dataset."""
+    words = name in (*NAMES, *SELDOM, "coordinate_units")
+    if not words:
+        if not _plain(dataset.dtype):
+            raise ValueError(f"{name!r} holds no numbers")
+        return dataset[()]
+    if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
+        raise ValueError(f"{name!r} is no list of names")
+    meter.elements(len(dataset), f"{name!r}")
+    if len(dataset) * held <= meter.left["bytes"]:
+        return [str(word) for word in dataset.asstr()[()]]
+    found = []
+    for k in range(len(dataset)):  # one by one: all might be one long text
+        found.append(str(dataset.asstr()[k]))
+        meter.bytes(len(found[-1]), f"{name!r}")
+    return found
+
+
+def _plain(dtype: np.dtype) -> bool:
+    """Whether numbers, or records of numbers, have this type."""
+    if dtype.names is not None:
+        return all(_plain(dtype[name]) for name in dtype.names)
+    return dtype.base.kind in "fiu" and dtype.metadata is None
+
+
+def _trajectory(attributes: dict[str, Any], content: Content, path: Path, meter: Meter) -> Trajectory:
+    names = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
+    units, ends = content["coordinate_units"], np.cumsum(content["freedom"]).tolist()
     return Trajectory(
-        mechanism=str(file.attrs["mechanism"]), formulation=str(file.attrs["formulation"]), **names,
-        coordinate_units=tuple(tuple(joint) for joint in units), mass=file["mass"][()], inertia=file["inertia"][()], _values=values,
-        armature=file["armature"][()] if "armature" in file else None, model=_read_model(file),
+        mechanism=attributes["mechanism"], formulation=attributes["formulation"], **names,
+        coordinate_units=tuple(tuple(units[start:end]) for start, end in zip([0, *ends], ends)), mass=content["mass"], inertia=content["inertia"],
+        _values={name.removeprefix("series/"): values for name, values in content.items() if name.startswith("series/")},
+        armature=content.get("armature"), model=_read_model(content, path, meter),
     )
 
 
@@ -90,34 +222,43 @@ def _model_text(trajectory: Trajectory) -> bytes:
         return b""
 
 
-def _read_model(file: Any) -> Any:
+def _read_model(content: Content, path: Path, meter: Meter) -> Any:
+    from dalembert.io.load import guarded
     from dalembert.io.native import loads
 
     try:
-        return loads(file["model"][()].tobytes(), ".json", "its model") if "model" in file else None
+        return guarded(path, lambda: loads(content["model"].tobytes(), ".json", "its model", meter=meter)) if "model" in content else None
     except MissingExtraError:
         return None
+    except BudgetError:
+        raise
     except ModelError as error:  # of another version: the series do not depend on it
-        warnings.warn(f"{file.filename} is read without the mechanism that ran: {error}", RuntimeWarning, stacklevel=4)
+        warnings.warn(f"{path} is read without the mechanism that ran: {error}", RuntimeWarning, stacklevel=4)
         return None
 
 
 def _check_kind(file: Any, path: Path) -> None:
     kind, number, version = (file.attrs.get(name) for name in ("kind", "format", "dalembert"))
     if kind != KIND:
-        found = f"it says {kind!r}" if kind is not None else f"its root holds {', '.join(sorted(file)) or 'nothing'}"
+        found = f"it says {kind!r}" if kind is not None else f"its root holds {', '.join(sorted(file)[:20]) or 'nothing'}"
         raise ModelError(f"{path} is an HDF5 file, but not a {KIND}: {found}")
-    if number != FORMAT:
+    if not any(number == known for known in READABLE):
         raise ModelError(
             f"{path} has format {number}, written by dalembert {version}; dalembert {dalembert.__version__} reads format {FORMAT}. "
             "Install the version that wrote it, or a later one."
         )
 
 
+def _on_disk(handle: int) -> int:
+    """Bytes that an open file takes: of one with holes, less than its length."""
+    found = os.fstat(handle)
+    return min(found.st_size, 512 * found.st_blocks) if hasattr(found, "st_blocks") else found.st_size
+
+
 def _reason(path: Path, error: Exception) -> str:
     with open(path, "rb") as file:
         start = file.read(8)
-    if start != b"\x89HDF\r\n\x1a\n":
+    if start != b"\x89HDF\r\n\x1a\n" and not (start and SEAL.encode().startswith(start)):
         return f"it is no HDF5 file (it begins with {start!r})" if start else "it is empty"
     return f"the file is damaged or incomplete ({error})"
 

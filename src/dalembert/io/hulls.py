@@ -7,16 +7,20 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from dalembert.errors import ModelError
+from dalembert.io.budget import Meter
 from dalembert.mechanism.convex import Convex
 
 #: corners that a hull keeps at most
 MOST_CORNERS = 64
 #: part of its size by which a hull may be smaller than its mesh without further corners
 FINE = 2e-3
+#: elements that a point counts as
+PER_POINT = 5
 
 
-def hull(vertices: np.ndarray, name: str, report: list[str]) -> Convex | None:
+def hull(vertices: np.ndarray, meter: Meter, name: str, report: list[str]) -> Convex | None:
     """The hull of a mesh's ``vertices`` (n, 3), m; None, with a line in the report, where they span no volume."""
+    meter.elements(PER_POINT * len(vertices), f"the convex hull of {name}")
     points = np.unique(np.asarray(vertices, dtype=float), axis=0)
     try:
         corners = points[ConvexHull(points).vertices]

@@ -7,12 +7,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dalembert.checks import NOTHING, POSITIVE, checked
 from dalembert.errors import ModelError
+from dalembert.io.budget import Budget, Meter
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model, scan_xml
 from dalembert.mechanism.mechanism import Mechanism
 
 
+@checked(mesh_density=POSITIVE | NOTHING)
 def load(
     path: str | Path,
     *,
@@ -28,6 +31,7 @@ def load(
     keyframe: str | int | None = None,
     position: ArrayLike = (0.0, 0.0, 0.0),
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    budget: Budget | None = None,
 ) -> Mechanism:
     """A ``Mechanism`` from a URDF, MJCF or native (TOML, JSON) file.
 
@@ -41,37 +45,40 @@ def load(
     formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
     no for URDF and what the file says for MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
     joints among them. ``keyframe``: the one of an MJCF file, by name or number, to start from.
-    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is.
+    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is. ``budget``: what reading may cost,
+    a larger one for a large file that you trust.
     """
     path = Path(path)
+    if root is not None and not Path(root).is_dir():
+        raise ModelError(f"load {str(path)!r}: root must be a folder, and there is none at {str(root)!r}")
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
         self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe,
         position=position, orientation=orientation,
     )
-    mechanism = _guarded(path, lambda: _read(path, options))
+    mechanism = guarded(path, lambda: _read(path, options, Meter(path, budget)))
     if strict and mechanism.report:
         more = f" (and {len(mechanism.report) - 1} more)" if len(mechanism.report) > 1 else ""
         raise ModelError(f"{path} asks for what is not supported, and strict=True: {mechanism.report[0]}{more}")
     return mechanism
 
 
-def _read(path: Path, options: Options) -> Mechanism:
-    kind = _reader(path)
+def _read(path: Path, options: Options, meter: Meter) -> Mechanism:
+    kind = _reader(path, meter)
     if kind == "urdf":
         from dalembert.io.urdf import load_urdf
 
-        return load_urdf(path, options)
+        return load_urdf(path, options, meter)
     if kind == "mjcf":
         from dalembert.io.mjcf import load_mjcf
 
-        return load_mjcf(path, options)
+        return load_mjcf(path, options, meter)
     from dalembert.io.native import read_native
 
-    return read_native(path, options)
+    return read_native(path, options, meter)
 
 
-def _reader(path: Path) -> str:
+def _reader(path: Path, meter: Meter) -> str:
     """Which importer a file is for."""
     ending = path.suffix.lower()
     if ending == ".urdf":
@@ -79,7 +86,8 @@ def _reader(path: Path) -> str:
     if ending in (".toml", ".json"):
         return "native"
     if ending in (".xml", ".mjcf"):
-        elements = scan_xml(read_model(path), path)
+        fresh = Meter(path, meter.budget)  # the importer looks through the file again
+        elements = scan_xml(read_model(path, fresh), path, fresh)
         tag = elements[0].tag if elements else ""
         kinds = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf"}
         if tag not in kinds:
@@ -88,12 +96,14 @@ def _reader(path: Path) -> str:
     raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .xml (MJCF or URDF), .toml and .json")
 
 
-def _guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
+def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
     """Any mistake of a file that no check foresaw is still a ModelError that names the file."""
     try:
         return read()
     except (ModelError, ImportError):
         raise
+    except MemoryError:
+        raise ModelError(f"{path} asks for more memory than there is") from None
     except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
         reason: Any = " ".join(str(error).split())[:300]
         raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {reason}") from error

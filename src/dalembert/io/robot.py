@@ -121,9 +121,15 @@ class Robot:
 
 def fresh(name: str, taken: set[str], suffix: str) -> str:
     """``name``, or with a suffix when another element has it already; the result is taken from now on."""
-    candidate, number = name, 1
-    while candidate in taken:
-        candidate = f"{name} {suffix}" if number == 1 else f"{name} {suffix} {number}"
-        number += 1
-    taken.add(candidate)
-    return candidate
+    def numbered(number: int) -> str:
+        return name if number == 0 else f"{name} {suffix}" if number == 1 else f"{name} {suffix} {number}"
+
+    above = 0
+    while numbered(above) in taken:  # the least number but where names have gaps; not one by one, since a file may use a name very often
+        above = 2 * above + 1
+    below = above // 2
+    while below < above:
+        middle = (below + above) // 2
+        below, above = (middle + 1, above) if numbered(middle) in taken else (below, middle)
+    taken.add(numbered(above))
+    return numbered(above)

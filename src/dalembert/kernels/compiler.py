@@ -25,7 +25,7 @@ from numba.core.serialize import dumps
 from numba.core.typing.typeof import Purpose, typeof
 
 from dalembert.kernels.ahead import begin_compiling
-from dalembert.kernels.cache import Folder
+from dalembert.kernels.cache import Folder, complain
 
 #: passes for what kernels do not contain: closures, comprehensions, array expressions, literal_unroll, with statements
 UNNEEDED = frozenset({
@@ -121,10 +121,13 @@ class KernelCache(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         data = self.folder.load(self.entry(sig, target_context.codegen()))
-        if data is None:  # Numba compiles next
-            begin_compiling()
-            return None
-        return self.rebuild(target_context, *pickle.loads(data))
+        if data is not None:
+            try:
+                return self.rebuild(target_context, *pickle.loads(data))
+            except Exception as error:  # of another kind than ours, whatever it is
+                complain(f"a compiled kernel in {self.folder.path} cannot be used, and is compiled again: {type(error).__name__}")
+        begin_compiling()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self.folder.save(self.entry(sig, data.codegen), dumps(self.reduce(data)))

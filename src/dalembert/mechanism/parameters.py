@@ -5,7 +5,7 @@ element anew, so that all checks of the builder apply.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import coefficient, shown
+from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw, coefficient
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import check_inertia, check_mass
@@ -49,10 +51,13 @@ TABLE: dict[type, dict[str, str]] = {
     PointForce: {"force": "N"},
     Drag: {"linear": "N s/m", "angular": "N m s/rad"},
     Penalty: {"offset": "m", "stiffness": "N/m", "damping": "N s/m", "friction": "", "tangential": "N s/m"},
-    Ground: _TOUCH, Obstacle: _TOUCH, HeightField: _TOUCH, Collider: _TOUCH, ContactPoint: _TOUCH, PairLaw: _TOUCH,
+    Ground: {**_TOUCH, "offset": "m"}, Obstacle: {**_TOUCH, "position": "m"}, HeightField: _TOUCH, Collider: {**_TOUCH, "position": "m"},
+    ContactPoint: {**_TOUCH, "point": "m", "radius": "m"}, PairLaw: _TOUCH,
 }
 #: of these, those that may be negative
-SIGNED = ("ratio", "offset", "force", "points")
+SIGNED = ("ratio", "offset", "force", "points", "point", "position")
+#: sizes of shapes that touch, m; mass and inertia of a body stay what they are
+SIZES = ("radius", "length", "size", "semi_axes")
 #: points of joints on either body, from its centre of mass, in body axes
 POINTS = {"point_parent": "m", "point_child": "m"}
 #: changes of what was built: turns of a joint's axes on either body (rotation vectors), a move of a body's centre of mass; in body axes
@@ -61,12 +66,14 @@ SHIFTS: dict[type, dict[str, str]] = {JointElement: {"turn_parent": "rad", "turn
 GEOMETRY = (*POINTS, *SHIFTS[JointElement])
 
 
-def list_parameters(mechanism: Mechanism, *, shifts: bool = False) -> dict[str, Parameter]:
+def list_parameters(mechanism: Mechanism, *, shifts: bool = False, only: Collection[str] | None = None) -> dict[str, Parameter]:
     """All parameters of a mechanism by name; with ``shifts`` also those that are changes of what was built, and zero: a body's
-    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes.
+    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes. ``only``: of elements with these names.
     """
     found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
     for owner, element in owners(mechanism).items():
+        if only is not None and owner not in only:
+            continue
         found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
         if shifts:
             found |= {f"{owner}.{name}": Parameter(np.zeros(3), unit) for name, unit in SHIFTS.get(type(element), {}).items()}
@@ -96,13 +103,11 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike], *, ch
 def _checked(name: str, value: ArrayLike, old: Any) -> Any:
     """The value as a float or an array of the old one's shape; one number stands for all."""
     shape = np.shape(old)
+    given = finite(infinite=name.rpartition(".")[2] in UNBOUNDED)(value, f"parameter {name!r}")
     try:
-        numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), shape))
-    except (TypeError, ValueError):
-        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {value!r}") from None
-    unbounded = name.rpartition(".")[2] in UNBOUNDED
-    if np.any(np.isnan(numbers)) or (not unbounded and not np.all(np.isfinite(numbers))):
-        raise ModelError(f"parameter {name!r} must be finite, got {value!r}")
+        numbers = np.array(np.broadcast_to(given, shape))
+    except ValueError:
+        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {shown(value)}") from None
     return numbers if shape else float(numbers)
 
 
@@ -131,14 +136,26 @@ def _of(mechanism: Mechanism, element: Any) -> dict[str, Parameter]:
         wrench = mechanism.wrenches.get(element.name, np.zeros(6))
         return dict(
             mass=Parameter(element.mass, "kg"), inertia=Parameter(element.inertia.copy(), "kg m^2"),
-            force=Parameter(wrench[:3].copy(), "N"), torque=Parameter(wrench[3:].copy(), "N m"),
+            force=Parameter(wrench[:3].copy(), "N"), torque=Parameter(wrench[3:].copy(), "N m"), **(sizes_of(element) if element.collide else {}),
         )
     if isinstance(element, JointElement):
         return _of_joint(element)
     if (isinstance(element, Path) and element.law is not None) or (isinstance(element, PairLaw) and not element.collide):
         return {}
     values = {name: (getattr(element, name), unit) for name, unit in TABLE[type(element)].items()}
-    return {name: Parameter(np.copy(value) if np.ndim(value) else value, unit) for name, (value, unit) in values.items() if value is not None}
+    found = {name: Parameter(np.copy(value) if np.ndim(value) else value, unit) for name, (value, unit) in values.items() if value is not None}
+    return found | (sizes_of(element) if isinstance(element, Collider | Obstacle) else {})
+
+
+def sizes_of(element: Any) -> dict[str, Parameter]:
+    """The sizes of the shape by which a body, collider or obstacle touches."""
+    values = {name: getattr(element.shape, name, None) for name in SIZES}
+    return {name: Parameter(np.array(value, dtype=float) if np.ndim(value) else float(value), "m") for name, value in values.items() if value is not None}
+
+
+def resized(shape: Any, name: str, value: Any) -> Any:
+    """A shape with another size, of the same mass."""
+    return replace(shape, **{name: tuple(value) if np.ndim(value) else value}, density=None)
 
 
 def _of_joint(element: JointElement) -> dict[str, Parameter]:
@@ -177,6 +194,8 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
         return
     if isinstance(element, Body) and name == "inertia":
         new: Any = replace(element, inertia=_read_only(check_inertia(value, owner) if checked else np.array(value)))
+    elif isinstance(element, Body | Collider | Obstacle) and name in SIZES:
+        new = replace(element, shape=resized(element.shape, name, value))
     elif isinstance(element, Body):
         new = replace(element, mass=check_mass(value, owner))
     elif isinstance(element, JointElement) and name.startswith("turn_"):
@@ -187,7 +206,7 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
     elif isinstance(element, JointElement):
         new = replace(element, type=_with(element, name, value))
     elif name in SIGNED:
-        new = replace(element, **{name: _read_only(np.array(value)) if name == "points" else value})
+        new = replace(element, **{name: _read_only(np.array(value)) if name in ("points", "point", "position") else value})
     else:
         new = replace(element, **{name: coefficient(value, f"{owner}.{name}", 1.0 if name == "restitution" else np.inf)})
     if isinstance(element, PairLaw):
@@ -198,8 +217,8 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
 
 def _move_centre(mechanism: Mechanism, body: Body, shift: np.ndarray) -> None:
     """Move a body's centre of mass by ``shift`` (body axes), with everything else on it, and what it looks like, staying where it is."""
-    if body.collide or any(getattr(item, "body", None) is body for item in (*mechanism.colliders, *mechanism.contact_points)):
-        raise ModelError(f"the centre of mass of {body.name!r} cannot be moved by itself: shapes that touch are placed from it")
+    if body.collide:
+        raise ModelError(f"the centre of mass of {body.name!r} cannot be moved by itself: the shape by which it touches is placed from it. Use a collider.")
     moved = replace(body, position=body.position + Rotation.from_quat(body.orientation, scalar_first=True).apply(shift))
     _exchange(mechanism, body, moved)
     for joint in list(mechanism.joints):
@@ -210,9 +229,12 @@ def _move_centre(mechanism: Mechanism, body: Body, shift: np.ndarray) -> None:
         if any(end is moved for end in path.bodies):
             points = np.array([p - shift if end is moved else p for end, p in zip(path.bodies, path.points)])
             _exchange(mechanism, path, replace(path, points=points))
-    for load in (*mechanism.point_forces, *mechanism.penalties):
+    for load in (*mechanism.point_forces, *mechanism.penalties, *mechanism.contact_points):
         if load.body is moved:
             _exchange(mechanism, load, replace(load, point=np.asarray(load.point) - shift))
+    for collider in list(mechanism.colliders):
+        if collider.body is moved:
+            _exchange(mechanism, collider, replace(collider, position=np.asarray(collider.position) - shift))
     if body.name in mechanism.visuals:
         mechanism.visuals[body.name] = [replace(v, position=np.asarray(v.position) - shift) for v in mechanism.visuals[body.name]]
 

@@ -53,6 +53,12 @@ def compile_model(mechanism: Mechanism) -> Model:
     )
     with watched(mechanism):
         _set_softness(model, mechanism)
+    return _read_only(model)
+
+
+def _read_only(model: Model) -> Model:
+    """The same numbers, and one type for all kernels."""
+    model = Model(*(array.view() for array in model))
     for array in model:
         array.flags.writeable = False
     return model
@@ -87,7 +93,7 @@ def _set_softness(model: Model, mechanism: Mechanism) -> None:
     """
     work = new_work(model)
     reference_pose(mechanism, work)
-    evaluate_pose(model, work)
+    evaluate_pose(_read_only(model), work)
     bodies, joints = model.bodies, model.joints
     inverse = np.zeros((len(bodies), 6, 6))
     inverse[:-1, :3, :3] = np.eye(3) / bodies["mass"][:-1, None, None]

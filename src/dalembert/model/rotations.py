@@ -5,7 +5,7 @@ to parent a chart is the inverse rotation: the same three angles, last one first
 """
 from __future__ import annotations
 
-from dalembert.kernels import inline
+from dalembert.kernels import inline, kernel
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.charts import (
     chart_angles,
@@ -27,7 +27,7 @@ def node_axes(node, chart):
     return (neg3(third), neg3(second), neg3(first)) if node.backwards else (first, second, third)
 
 
-@inline
+@kernel
 def rotation(node, chart, turn, q):
     """The rotation at coordinates ``q``, in the node's frame; ``turn``: where a rotation vector starts from."""
     if chart > 0:
@@ -51,7 +51,7 @@ def in_node(node, E):
     return mat_mul(frame, mat_mul_t(transpose(E) if node.backwards else E, frame))
 
 
-@inline
+@kernel
 def coordinates_of(node, chart, turn, M):
     """The coordinates of a rotation in the node's frame."""
     if chart > 0:
@@ -65,7 +65,7 @@ def _matrix(J1, J2, J3):
     return (J1[0], J2[0], J3[0], J1[1], J2[1], J3[1], J1[2], J2[2], J3[2])
 
 
-@inline
+@kernel
 def jacobian(node, chart, q):
     """J in omega = J q', in the node's frame."""
     if chart > 0:
@@ -75,7 +75,7 @@ def jacobian(node, chart, q):
     return so3.right_jacobian(load3(q))
 
 
-@inline
+@kernel
 def jacobian_derivative(node, chart, q, d):
     """The derivative of J in the direction ``d``."""
     if chart > 0:
@@ -86,7 +86,7 @@ def jacobian_derivative(node, chart, q, d):
     return so3.right_jacobian_derivative(load3(q), d)
 
 
-@inline
+@kernel
 def jacobian_second(node, chart, q, d, e, u):
     """The second derivative of J u in the directions ``d`` and ``e``: a vector."""
     if chart > 0:

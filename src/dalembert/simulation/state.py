@@ -1,13 +1,17 @@
 """A saved state: all that determines the future of a simulation, as plain numbers that can be copied, compared and kept."""
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
+
+if TYPE_CHECKING:
+    from dalembert.io.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,10 @@ class State:
         origin, count, length = self.clock
         return (origin, count + steps, length) if dt == length else (self.time, steps, dt)
 
+    def steps_since(self, earlier: State, dt: float) -> int:
+        """How many steps of length ``dt`` lie between an earlier state and this one."""
+        return 0 if self is earlier else self.clock[1] - earlier.after(0, dt)[1]
+
     def copy(self) -> State:
         """A state that no run changes."""
         return replace(self, numbers=self.numbers.copy(), inputs=self.inputs.copy())
@@ -47,6 +55,7 @@ class State:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write to a file (.npz), which appears whole or not at all."""
         from dalembert.io.whole import write_whole
@@ -55,11 +64,15 @@ class State:
             np.savez(file, kind=np.array(self.kind), clock=np.array(self.clock), numbers=self.numbers, inputs=self.inputs)
 
     @classmethod
-    def load(cls, path: str | Path) -> State:
-        """Read what ``save`` wrote."""
-        try:
-            with np.load(Path(path), allow_pickle=False) as data:
-                origin, count, dt = data["clock"].tolist()
-                return cls(str(data["kind"]), (origin, int(count), dt), data["numbers"], data["inputs"])
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise ModelError(f"{path} is no file of a state that dalembert wrote: {error}") from None
+    @checked
+    def load(cls, path: str | Path, *, budget: Budget | None = None) -> State:
+        """Read what ``save`` wrote. ``budget``: what reading may cost beyond the bytes that the file takes on the disk."""
+        from dalembert.io.archives import read_arrays
+
+        data = read_arrays(Path(path), ("kind", "clock", "numbers", "inputs"), "file of a state that dalembert wrote", budget)
+        kind, clock, numbers, inputs = data.values()
+        right = kind.dtype.kind == "U" and kind.ndim == 0 and clock.shape == (3,) and numbers.ndim == inputs.ndim == 1
+        if not right or not all(a.dtype.kind in "fi" for a in (clock, numbers, inputs)) or not (np.isfinite(clock).all() and clock[1] >= 0.0 and clock[2] > 0.0):
+            raise ModelError(f"{path} is no file of a state that dalembert wrote: its numbers have other shapes")
+        origin, count, dt = clock.tolist()
+        return cls(str(kind), (origin, int(count), dt), numbers.astype(float), inputs.astype(float))

@@ -5,6 +5,7 @@ The problem is an ``Encounter``: a step problem as ``newton`` has it (with kerne
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any, NamedTuple
 
 from dalembert.contact.cone import complementarity, node_move, open_contact, products_after
@@ -29,6 +30,9 @@ SHORT = 0.2
 LATE, LONG = 1e-6, 0.7
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
+#: a relaxed solution begins at this speed (m/s) inside the cones, products go down to this part of their mean in an iteration, and are
+#: as they shall be to this part
+START, FALL, EVEN = 0.1, 0.2, 1e-9
 #: shortest step of the line search
 SHORTEST = 1e-5
 #: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
@@ -39,12 +43,13 @@ class InteriorPoint(NamedTuple):
     """``solve(encounter, tolerance, max_iterations, speed, blunt)`` -> (outcome, iterations, residual), and what it is made of.
 
     ``residual(encounter)`` -> (size in m/s, False when the iterate is of no use); ``move(encounter, step)``: iterate plus
-    ``step`` times the direction.
+    ``step`` times the direction; ``relax(encounter, kappa, tolerance, max_iterations)`` -> outcome: all products ``kappa`` (m^2/s^2).
     """
 
     solve: Any
     residual: Any
     move: Any
+    relax: Any
 
 
 @kernel
@@ -276,4 +281,33 @@ def build_interior_point(
                 return NOT_CONVERGED, iterations, size
             size = new
 
-    return InteriorPoint(specialise(interior_point, name, file), whole_residual, whole_move)
+    def relax(encounter, kappa, tolerance, max_iterations):
+        step, scene, dt = encounter.step, encounter.scene, encounter.dt
+        whole_residual(encounter)
+        speed = max(sqrt(kappa), START)
+        open_all(scene, dt, speed)
+        size, fine = whole_residual(encounter)
+        for iteration in range(max_iterations):
+            mean, worst, count, _ = products(scene, 1.0)
+            even = count == 0 or (abs(mean - kappa) <= EVEN * kappa and worst <= (1.0 + EVEN) * kappa)
+            if fine and size <= tolerance and even and iteration > 0:
+                return SOLVED
+            if not fine or not factorise(encounter):
+                return SINGULAR
+            aim = max(kappa, FALL * mean)
+            load(encounter, iteration == 1)
+            load_nodes(encounter, aim, False, 0.0)
+            solve_all(encounter)
+            far = directions(encounter, aim, False, BOUNDARY, 0.0)
+            turn(step)
+            done, old = 0.0, size
+            while True:
+                whole_move(encounter, far - done)
+                done = far
+                size, fine = whole_residual(encounter)
+                if (fine and (size <= 2.0 * old or size <= 10.0 * tolerance or size <= 0.1 * speed)) or far < SHORTEST:
+                    break
+                far *= 0.5
+        return NOT_CONVERGED
+
+    return InteriorPoint(specialise(interior_point, name, file), whole_residual, whole_move, specialise(relax, f"{name}_relax", file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,12 @@ def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path
     """Write the page; returns its path."""
     if not (np.isfinite(fps) and fps > 0.0):
         raise ModelError(f"fps must be positive, got {fps}")
-    text = json.dumps(page_data(trajectory, fps), allow_nan=False).replace("</", "<\\/").replace("<!--", "<\\!--")
+    text = json.dumps(page_data(trajectory, fps), allow_nan=False).replace("<", "\\u003c")  # no tag and no comment begins in it
     template, *scripts = (files("dalembert.view").joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "stage.js", "page.js"))
-    page = template.replace("__TITLE__", html.escape(trajectory.mechanism)).replace("__SCRIPT__", "\n".join(scripts)).replace("__DATA__", text)
+    parts = {"__TITLE__": html.escape(trajectory.mechanism), "__SCRIPT__": "\n".join(scripts), "__DATA__": text}
+    page = re.sub("|".join(parts), lambda found: parts[found.group()], template)  # once: a name may be one of these words
     with write_whole(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
     return path
 
 

@@ -13,7 +13,7 @@ from dalembert.simulation.simulation import Simulation
 from dalembert.simulation.trajectory import Trajectory, rotate
 from dalembert.view.arrows import Arrows
 from dalembert.view.scene import ORANGE, build_scene
-from dalembert.view.stage import Viewer, viser_module
+from dalembert.view.stage import Viewer, literal, viser_module
 
 #: largest rate of a target that a slider moves, rad/s or m/s: one that jumps would be a blow
 TARGET_RATE = 2.0
@@ -150,7 +150,7 @@ class Playground(Viewer):
             self._last = self.simulation.run(steps * dt, control=lambda _: self.inputs(), progress=False)
         except DalembertError as error:
             self.failure = error
-            self.message.content = f"**stopped**: {error}"
+            self.message.content = f"**stopped**: {literal(str(error))}"
             return
         if len(self._last) <= steps:
             raise KeyboardInterrupt

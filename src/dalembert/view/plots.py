@@ -5,12 +5,14 @@ Figures are made without Matplotlib's global state: they need no display, and ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 
 #: "bright" of Paul Tol's colour schemes, told apart by colour-blind readers and in print
@@ -191,8 +193,12 @@ def finished(figure: Any, title: str, path: str | Path | None = None) -> Any:
     figure.suptitle(_literal(title), x=0.015, ha="left", fontsize=11, fontweight="bold", color=INK)
     figure.align_ylabels()
     if path is not None:
+        place = Path(path) if Path(path).suffix else Path(f"{path}.png")
+        picture = BytesIO()
         with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
-            figure.savefig(path, dpi=RESOLUTION)
+            figure.savefig(picture, dpi=RESOLUTION, format=place.suffix[1:].lower())
+        with write_whole(place) as temporary:
+            temporary.write_bytes(picture.getvalue())
     return figure
 
 

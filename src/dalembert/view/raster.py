@@ -1,6 +1,7 @@
 """Pictures and films of a run without a display: a small software renderer with shadows, in the page's look."""
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.errors import MissingExtraError, ModelError
+from dalembert.errors import MissingExtraError, ModelError, SaveError
 from dalembert.io.whole import write_whole
 from dalembert.progress import Progress
 from dalembert.simulation.trajectory import Trajectory
@@ -232,20 +233,36 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
     moments = trajectory.time[0] + speed * np.arange(max(1, round(whole / speed * fps))) / fps
     knots = np.clip(np.searchsorted(trajectory.time, moments), 0, len(trajectory) - 1)
     options: dict[str, Any] = dict(format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2) if mp4 else dict(format="GIF", duration=1000.0 / fps, loop=0)
-    with write_whole(path) as temporary:
-        named = temporary.with_name(temporary.name + path.suffix.lower())
+    with write_whole(path, path.suffix.lower()) as temporary:
         try:
-            try:
-                writer = imageio.get_writer(named, **options)
-            except (ImportError, ValueError) as error:
-                raise MissingExtraError(f"films need imageio with ffmpeg: pip install dalembert[video] ({error})") from None
-            bar = Progress(len(knots), path.name, "pictures")
+            writer = imageio.get_writer(temporary, **options)
+        except (ImportError, ValueError) as error:
+            raise MissingExtraError(f"films need imageio with ffmpeg: pip install dalembert[video] ({error})") from None
+        bar = Progress(len(knots), path.name, "pictures")
+        try:
             with writer:
                 for k, knot in enumerate(knots):
                     writer.append_data(studio.picture(int(knot)))
                     bar.update(k + 1)
-            bar.close()
-            named.replace(temporary)
-        finally:
-            named.unlink(missing_ok=True)
+        except OSError as error:  # of the program that codes it, which says little
+            raise SaveError(f"cannot write {path}: the film could not be coded, or the disk is full ({' '.join(str(error).split())[:200]})") from error
+        bar.close()
+        if not (_is_whole_mp4(temporary) if mp4 else temporary.read_bytes()[-1:] == b";"):
+            raise SaveError(f"cannot write {path}: the film is not complete; the disk may be full")
     return path
+
+
+def _is_whole_mp4(path: Path) -> bool:
+    """Whether the boxes of a file fill it, with the table of contents among them, which comes last. What codes films may end without a word."""
+    kinds, place, length = set(), 0, path.stat().st_size if path.exists() else 0
+    with path.open("rb") if length else io.BytesIO() as file:
+        while place + 8 <= length:
+            file.seek(place)
+            size, kind = struct.unpack(">I4s", file.read(8))
+            if size == 1 and place + 16 <= length:
+                (size,) = struct.unpack(">Q", file.read(8))
+            if size < 8:
+                return False
+            kinds.add(kind)
+            place += size
+    return place == length and {b"moov", b"mdat"} <= kinds

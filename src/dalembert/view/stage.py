@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import MissingExtraError
+from dalembert.errors import MissingExtraError, ModelError
+from dalembert.view.guard import Guard
 from dalembert.view.raster import looking
 from dalembert.view.scene import INK, LIGHT, MAGENTA, ORANGE, Colour, Scene, fitting_eye
 
@@ -36,9 +37,16 @@ class Stage:
 
     def __init__(self, scene: Scene, title: str, port: int) -> None:
         viser = viser_module()
-        self.scene = scene
-        with redirect_stdout(StringIO()):  # it would print a banner
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+            raise ModelError(f"port must be a whole number from 0 to 65535, got {port!r}")
+        self.scene, self.guard = scene, Guard()
+        with redirect_stdout(StringIO()), self.guard.watching():  # it would print a banner
             self.server = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)
+        try:
+            self.guard.check()
+        except MissingExtraError:
+            self.server.stop()
+            raise
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=BLUE)
         self.server.gui.set_panel_label(title)
         self.server.scene.set_up_direction("+z")
@@ -171,7 +179,8 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.get_port()}"
+        """The address of the page, with the secret that it needs."""
+        return f"http://127.0.0.1:{self.server.get_port()}/{self.stage.guard.token}/"
 
     def stop(self) -> None:
         """End the server and the thread that feeds it."""
@@ -214,6 +223,11 @@ class Viewer:
 def has_display() -> bool:
     """True when a browser could open a window."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def literal(text: str) -> str:
+    """Text that a page shows as it is: names in it are no Markdown and no HTML."""
+    return "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
 
 
 def rgb(colour: Colour) -> tuple[int, int, int]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.contact.kept import KEPT_CONTACT
 from dalembert.contact.nodes import Encounter
-from dalembert.contact.records import Tape
+from dalembert.contact.records import Scene, Tape
 from dalembert.formulations.contact_stages import carry_back
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Readings
 from dalembert.formulations.implicit.contact_step import (
     CONTACT_BODY_STATE,
@@ -16,17 +18,21 @@ from dalembert.formulations.implicit.contact_step import (
     Parts,
     run_contact_steps,
 )
+from dalembert.formulations.implicit.contact_tape import new_contact_tape
 from dalembert.formulations.implicit.encounter import recall_pose, solve_encounter
 from dalembert.formulations.implicit.engine import ImplicitEngine
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
-from dalembert.formulations.implicit.state import ImplicitState, new_scratch, recall
+from dalembert.formulations.implicit.state import ImplicitState, Scratch, new_scratch, recall
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine, empty_scene
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine, empty_scene
 from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.reading import Reader
+from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.kernels.ahead import Jobs
 from dalembert.mechanism.mechanism import Mechanism
+
+NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
 
 
 def ahead() -> Jobs:
@@ -47,6 +53,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         super().__init__(mechanism, options)
         self.one_start = False
         self.couples = bool(np.any(self.graph.edges >= 0))
+        self._untaped = new_contact_tape(*self.sizes, len(self.scene.limits), 0)
 
     def _velocity(self, state: ImplicitState) -> np.ndarray:
         bodies = state.bodies
@@ -58,23 +65,63 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         recall(self.model, self.graph.work, state)
         recall_pose(self.model, self.graph.work, state, False)
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts)
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts, firm=firm)
         self.own = self.own._replace(edges=graph.edges)
         return graph
 
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
-        outcome, solved, size, used = run_contact_steps(
+        tape = self.tape
+        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else (tape.arrays, tape.count, tape.kept, tape.used)
+        outcome, solved, size, used, entry, _ = run_contact_steps(
             Parts(self.model, self.graph.work, self.own), state, inputs, self.step_options, self.contact_options, self.scene,
-            recording.plain, recording.tape, self.log, used, done, first, count, dt,
+            recording.plain, recording.tape, self.log, used, done, first, count, dt, *taping,
         )
+        if tape is not None:
+            tape.count = int(entry)
         return outcome, solved, size, used
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
         done = super().run(numbers, recording, inputs, first, count, dt)
         return self._note(numbers, self.outcome[0], done, self.outcome[1], inputs, dt)
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> TouchingTape:
+        """Room for what some steps leave behind."""
+        return self.touching_tape(new_contact_tape, steps, 1 if self.options.method == "bdf1" else len(self.tableau.b))
+
+    def _firm_graph(self, scene: Scene) -> tuple[Graph, Scratch]:
+        own = self.own
+        try:
+            return self._graph_of(scene, True), self.own
+        finally:
+            self.own = own
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        from dalembert.formulations.implicit.contact_derivative import touch_of
+        from dalembert.formulations.implicit.contact_tape import relax_stages
+
+        return int(relax_stages(
+            self.model, section.graph.work, section.more, section.scene, self.compliance, tape.arrays, section.kept, section.first, section.begin,
+            section.end, touch_of(self, section), kappa, self.options.tolerance, 4 * self.contact_options.max_iterations,
+        ))
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.contact_derivative import ContactAdjoint
+
+        return ContactAdjoint(self, recording.plain, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.contact_forward import ContactForward
+
+        return ContactForward(self, recording.plain, inputs, knots, dt, coordinates, models, step, change)
 
     def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         tape = carry_back(Tape(*(array[:knots] for array in recording.tape)))

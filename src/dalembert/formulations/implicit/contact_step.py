@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.contact.bearing import bear
+from dalembert.contact.kept import keep_nodes
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.implicit import step
@@ -19,10 +20,12 @@ from dalembert.formulations.implicit.encounter import (
 )
 from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, Scratch, recall, record
+from dalembert.formulations.implicit.tape import keep_solved
 from dalembert.formulations.maximal.knot import clear_impulses
-from dalembert.kernels import inline
+from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import Model, Work
+from dalembert.spatial.tuples import load3, load4, store3, store4
 
 CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + LASTING_BODY)
 CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + LASTING_JOINT)
@@ -126,10 +129,23 @@ def record_(parts, state, recording, knot):
     record(parts.model, state, recording, knot)
 
 
+@kernel
+def keep(parts, state, scene, taped, entry, kept, used, gamma, dt, number, count, order, rows):
+    """Write a solved stage into the tape, its contacts into the log; returns the log's new length."""
+    keep_solved(parts.model, state, parts.work, parts.own, taped, entry, gamma, dt, number, count, order)
+    taped.rows[entry] = rows
+    for i in range(parts.own.bodies.shape[0]):
+        past, older = state.bodies[i], taped.older[entry, i]
+        store4(older.q, load4(past.q1))
+        store3(older.v, load3(past.v1))
+        store4(older.w, load4(past.w1))
+    return keep_nodes(scene, kept, used, taped.span[entry], taped.limits[entry])
+
+
 run_contact_steps = build_contact_steps(
     "contact", __file__, solve=solve_encounter,
     stages=Stages(
         recall_, recall_pose_, carry_on_, aggregate, aggregate_stage, guess_, pose_at_guess_, set_targets_, problem, clear, bear_, keep_stage,
-        combined_end_, turns_far, accept, combine, finish, record_,
+        combined_end_, turns_far, accept, combine, finish, record_, keep,
     ),
 )

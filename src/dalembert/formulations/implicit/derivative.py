@@ -37,7 +37,7 @@ class ImplicitAdjoint(MaximalAdjoint):
 
     def read_on(self, tape: Tape, first: int, count: int) -> KnotBars:
         """Cotangents of the states at ``count`` knots from ``first`` on, whose states the tape holds."""
-        states = knot_states(tape, self.engine.tableau, count)
+        states = knot_states(getattr(tape, "run", tape), self.engine.tableau, count)
         self.first = states[0]
         return self._read(states, first, self.part(first, first + count))
 
@@ -62,12 +62,9 @@ class ImplicitAdjoint(MaximalAdjoint):
         return self.read_on(self.tape, first, last - first)
 
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
+        (bodies, joints, couplings), count = self.engine.sizes, tape.count
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        worst = pull_steps(
-            self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, count, self.bars, self.steps, knots,
-            self.begins(tape), pushes, rows, tensions,
-        )
+        worst = self.pull_stages(tape, knots, self.begins(tape), pushes, rows, tensions)
         if not 0.0 <= worst < LOOSE:
             raise GradientError(
                 f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
@@ -94,9 +91,24 @@ class ImplicitAdjoint(MaximalAdjoint):
         targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
         return np.add.reduceat(pushes, starts), np.add.reduceat(rows[:, 0], starts), targets, np.add.reduceat(tensions, starts)
 
+    def pull_stages(
+        self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray,
+    ) -> float:
+        """All stages of a tape; returns the worst residual of their equations."""
+        engine = self.engine
+        return pull_steps(
+            self.model, engine.graph.work, engine.own, engine.compliance, engine.tableau, tape.arrays, tape.count, self.bars, self.steps, knots, begins,
+            pushes, rows, tensions,
+        )
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a step depends on the knot before the one that it begins at."""
+        return self.engine.options.method == "bdf2"
+
     @property
     def state_size(self) -> int:
-        return super().state_size * (2 if self.engine.options.method == "bdf2" else 1)
+        return super().state_size * (2 if self.looks_back else 1)
 
     def put_state(self, bar: np.ndarray) -> None:
         half = super().state_size
@@ -108,7 +120,7 @@ class ImplicitAdjoint(MaximalAdjoint):
 
     def take_state(self) -> np.ndarray:
         here = super().take_state()
-        if self.engine.options.method != "bdf2":
+        if not self.looks_back:
             return here
         return np.concatenate([here, self.steps.bodies["older"].ravel(), self.steps.joints["older"].ravel()])
 

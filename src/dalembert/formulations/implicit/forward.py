@@ -9,6 +9,7 @@ from dalembert.errors import GradientError
 from dalembert.formulations.implicit.adjoint import open_stage
 from dalembert.formulations.implicit.derivative import product, relative
 from dalembert.formulations.implicit.equations import Stage
+from dalembert.formulations.implicit.state import Scratch
 from dalembert.formulations.implicit.tape import evaluate_stage, recall_stage
 from dalembert.formulations.maximal.bars import new_bars
 from dalembert.formulations.maximal.forward import PASSES, MaximalForward, check_finite, turned
@@ -87,7 +88,7 @@ class ImplicitForward(MaximalForward):
             for j in range(number):
                 yp, rp = yp + dt * tableau.a[number, j] * slopes[j], rp + dt * tableau.a[number, j] * rate_slopes[j]
             node = 1.0 if order else tableau.c[number]
-            dv, dw, r = self._stage(arrays, entry, knot, step.start + step.length * node, gamma, yp, rp)
+            dv, dw, r = self._stage(tape, entry, knot, step.start + step.length * node, gamma, yp, rp)
             end, rate = np.concatenate([yp[:, :3] + gamma * dv, yp[:, 3:7] + gamma * dw, dv, dw], axis=1), r
             slopes.append(np.concatenate([dv, dw, (dv - yp[:, 7:10]) / gamma, (dw - yp[:, 10:]) / gamma], axis=1))
             rate_slopes.append((r - rp) / gamma)
@@ -110,17 +111,55 @@ class ImplicitForward(MaximalForward):
             end = end + dt * tableau.b[number] * np.concatenate([body["vs"], body["ws"], (body["vs"] - body["vp"]) / share, (body["ws"] - body["wp"]) / share], axis=1)
         return end
 
-    def _stage(self, arrays: Any, entry: int, knot: int, share: float, gamma: float, yp: np.ndarray, rp: np.ndarray) -> tuple[np.ndarray, ...]:
+    # ---- what may touch: nothing here
+
+    @property
+    def own(self) -> Scratch:
+        """The scratch of the graph that a stage is differentiated on."""
+        return self.engine.own
+
+    def open_nodes(self, tape: Tape, entry: int) -> None:
+        """Begin a stage: which nodes are part of it."""
+
+    def recall(self, tape: Tape, entry: int) -> None:
+        """Put a stage into work and scratch."""
+        recall_stage(self.model, self.graph.work, self.own, tape.arrays, entry)
+
+    def move_nodes(self, tape: Tape, entry: int, offset: float, yp: np.ndarray, tangent: np.ndarray, model: Model) -> None:
+        """Numbers of the nodes of a model, where their rows are taken, and their impulses (nodes, 3), so far along their tangents."""
+
+    def evaluate(self, stage: Stage) -> bool:
+        """The equations at what is in work and scratch."""
+        return evaluate_stage(stage)
+
+    def open(self, stage: Stage) -> bool:
+        """Factor Newton's matrix at the solution."""
+        return open_stage(stage, self.bars)
+
+    def node_values(self, gamma: float) -> np.ndarray:
+        """(nodes, 3) what the nodes look at."""
+        return np.zeros((0, 3))
+
+    def node_rows(self, values: np.ndarray, tangent: np.ndarray, gamma: float) -> np.ndarray:
+        """(nodes, 3) their rows, linearised, from tangents of ``node_values`` and of the impulses."""
+        return np.zeros((0, 3))
+
+    def close_nodes(self) -> None:
+        """A stage is done."""
+
+    def _stage(self, tape: Tape, entry: int, knot: int, share: float, gamma: float, yp: np.ndarray, rp: np.ndarray) -> tuple[np.ndarray, ...]:
         """Tangents of v, w and of the rates of rotors at the end of a stage."""
-        engine, work, own = self.engine, self.engine.graph.work, self.engine.own
+        self.open_nodes(tape, entry)
+        arrays, engine, work, own = tape.arrays, self.engine, self.graph.work, self.own
         bodies, joints, ties = arrays.bodies[entry], arrays.joints[entry], arrays.couplings[entry]
         push, given, target, tension = self.inputs_of(knot, share)
         n, rows, couplings = engine.sizes
-        du, dmu, dtie = np.zeros((n, 7)), np.zeros((rows, 6)), np.zeros(couplings)
+        du, dmu, dtie, dnode = np.zeros((n, 7)), np.zeros((rows, 6)), np.zeros(couplings), np.zeros((len(self.touching), 3))
+        whole = 3 * len(dnode) + 7 * n + 12 * rows + couplings
         moving = self.model.joints["armature"] > 0.0
 
         def evaluate(offset: float, model: Model) -> np.ndarray:
-            recall_stage(self.model, work, own, arrays, entry)
+            self.recall(tape, entry)
             at = own.bodies
             at["xp"], at["qp"] = bodies["xp"] + offset * yp[:, :3], bodies["qp"] + offset * yp[:, 3:7]
             at["vp"], at["wp"] = bodies["vp"] + offset * yp[:, 7:10], bodies["wp"] + offset * yp[:, 10:]
@@ -131,33 +170,37 @@ class ImplicitForward(MaximalForward):
             work.couplings["mu"], work.couplings["input"] = ties["mu"] + offset * dtie, ties["input"] + offset * tension
             if len(own.axles):
                 own.axles["rp"] = joints["rp"] + offset * rp
-            if not evaluate_stage(Stage(model, work, own, gamma, engine.compliance)):
+            self.move_nodes(tape, entry, offset, yp, dnode, model)
+            if not self.evaluate(Stage(model, work, own, gamma, engine.compliance)):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
             own_rates = np.where(moving, own.axles["r"], 0.0) if len(own.axles) else np.zeros((rows, 6))
             residuals = np.concatenate([work.bodies["r"][:-1], at["unit"][:, None]], axis=1)
-            parts = residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
+            parts = self.node_values(gamma), residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
             return np.concatenate([np.ravel(part) for part in parts])
 
         speed = max(1.0, np.abs(bodies["vs"]).max(initial=0.0), np.abs(bodies["ws"]).max(initial=0.0))
         size = max(np.abs(yp[:, :7]).max(initial=0.0), np.abs(yp[:, 7:]).max(initial=0.0) / speed, np.abs(target).max(initial=0.0))
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0))
         for _ in range(PASSES):
-            left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(7 * n + 12 * rows + couplings))
-            recall_stage(self.model, work, own, arrays, entry)
-            if not open_stage(Stage(self.model, work, own, gamma, engine.compliance), self.bars):
+            nodes, left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(whole))
+            self.recall(tape, entry)
+            self.move_nodes(tape, entry, 0.0, yp, dnode, self.model)
+            if not self.open(Stage(self.model, work, own, gamma, engine.compliance)):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
             scale = max(np.abs(du).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
-            found = self.solve(left, right, tied)
+            found = self.solve(left, right, tied, self.node_rows(nodes, dnode, gamma))
             q = own.bodies["qp"] + gamma * own.bodies["w"]
             dw = product(q, np.concatenate([found[0][:, 6:], found[0][:, 3:6]], axis=1))
             du, dmu, dtie = du - np.concatenate([found[0][:, :3], dw], axis=1), dmu - found[1], dtie - found[2]
+            dnode = dnode - found[3]
             size = max(size, np.abs(du).max(initial=0.0) / speed)
             if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
                 break
-        after = check_finite(self.difference(evaluate, size) * np.ones(7 * n + 12 * rows + couplings), self.mechanism.name)
-        return du[:, :3], du[:, 3:], self._split(after)[3]
+        after = check_finite(self.difference(evaluate, size) * np.ones(whole), self.mechanism.name)
+        self.close_nodes()
+        return du[:, :3], du[:, 3:], self._split(after)[4]
 
-    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         n, rows, couplings = self.engine.sizes
-        a, b, c, d = np.split(values, np.cumsum([7 * n, 6 * rows, couplings]))
-        return a.reshape(n, 7), b.reshape(-1, 6), c, d.reshape(-1, 6)
+        nodes, a, b, c, d = np.split(values, np.cumsum([3 * len(self.touching), 7 * n, 6 * rows, couplings]))
+        return nodes.reshape(-1, 3), a.reshape(n, 7), b.reshape(-1, 6), c, d.reshape(-1, 6)

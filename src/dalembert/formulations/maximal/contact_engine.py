@@ -1,9 +1,10 @@
 """What engines in maximal coordinates share when something can touch: the list of what is near, overlaps, the log."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,15 +12,16 @@ from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
 from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.narrow import find_features
+from dalembert.contact.narrow import GENERAL, find_features
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
-from dalembert.errors import OverlapError, StepFailure
+from dalembert.errors import GradientError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.touching_tape import TouchingTape, refuse_touching
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.assembly import close_loops
@@ -27,12 +29,18 @@ from dalembert.model.placement import Placement
 from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED
 
+if TYPE_CHECKING:
+    from dalembert.formulations.maximal.kinks import Kink
+
 #: interior point iterations per Newton iteration that the formulation allows
 PATIENCE = 2
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
 #: how often the rooms of bodies that stray within one step are doubled
 STRETCHES = 20
+
+#: contacts for which a tape has room at first in every step
+AWAKE = 16
 
 AFTER = frozenset({"momentum_after", "rate_after"})
 
@@ -59,6 +67,21 @@ class ContactRecording:
         return self.plain.iterations
 
 
+class Section(NamedTuple):
+    """Entries ``begin`` to ``end - 1`` of a tape with their contacts ``kept``, of which ``first`` was the first in the log; scene and
+    graph to differentiate them on; which of the grounds' contacts come first in the scene; what a formulation needs besides.
+    """
+
+    begin: int
+    end: int
+    first: int
+    kept: np.ndarray
+    scene: Scene
+    graph: Graph
+    standing: np.ndarray
+    more: Any
+
+
 class TouchingEngine(MaximalEngine):
     """An engine whose steps are solved on a graph with the contacts as nodes; ``reading`` is the graph without them.
 
@@ -67,8 +90,9 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
-    #: runs with contacts cannot be differentiated yet
-    adjoint = None  # type: ignore[assignment]
+    tape: Any
+    #: what a controller sees depends on forces of the step before, through which gradients do not go yet
+    follows_control = False
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
@@ -87,9 +111,12 @@ class TouchingEngine(MaximalEngine):
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
         self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]))
+        #: indices of the grounds' contacts that come first in the scene
+        self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
         self._places = np.full((self.sizes[0], 8), np.nan)
         self._by_coal: GeneralPairs | None = None
+        self._firm: dict[Any, tuple[Scene, Graph, Any]] = {}
         self.log = np.zeros(4096, ENTRY)
 
     # ---- states
@@ -118,7 +145,10 @@ class TouchingEngine(MaximalEngine):
 
     def _follow(self, state: Any) -> None:
         """Make scene and graph those of the places in the state."""
-        places = state.bodies["place"]
+        self.follow_places(state.bodies["place"])
+
+    def follow_places(self, places: np.ndarray) -> None:
+        """Make scene and graph those of places (n, 8)."""
         if np.array_equal(places, self._places):
             return
         self._places = places.copy()
@@ -130,26 +160,32 @@ class TouchingEngine(MaximalEngine):
         standing = self.grounds.contacts[ground]
         slots, shapes = self.pairs.build(near, len(standing), self.labels)
         self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
+        self.standing = ground
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
         self._analyse()
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        """The graph that steps are solved on, with contacts between these bodies."""
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        """The graph that steps are solved on, with contacts between these bodies (see ``build_graph``)."""
         raise NotImplementedError
 
     def _analyse(self) -> None:
         """Analyse the graph of bodies, joints, contacts and limits, and tell contacts and limits where their blocks are."""
+        self.graph = self._graph_of(self.scene)
+
+    def _graph_of(self, scene: Scene, firm: bool = False) -> Graph:
+        """The graph of a scene, whose records are told where their blocks are."""
         world = self.sizes[0]
-        nodes = [node for array in (self.scene.contacts, self.scene.limits) for node in array]
-        self.graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes])
-        structure = self.graph.structure
-        for index, node in enumerate(nodes, self.graph.contacts):
+        nodes = [node for array in (scene.contacts, scene.limits) for node in array]
+        graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes], firm)
+        structure = graph.structure
+        for index, node in enumerate(nodes, graph.contacts):
             node["node"], node["diagonal"] = index, structure.diagonal[index]
             for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
                 body = int(node[end])
                 node[there] = structure.block(index, body) if body != world else -1
                 node[back] = structure.block(body, index) if body != world else -1
+        return graph
 
     def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         state = self.view(numbers)
@@ -239,11 +275,12 @@ class TouchingEngine(MaximalEngine):
             recording = recording.plain
         super().record(numbers, recording, knot)
 
-    def mark(self, recording: ContactRecording) -> int:
-        return len(recording.pages)
+    def mark(self, recording: ContactRecording) -> tuple[int, Any]:
+        return len(recording.pages), super().mark(recording)
 
-    def go_back(self, recording: ContactRecording, mark: int) -> None:
-        del recording.pages[mark:]
+    def go_back(self, recording: ContactRecording, mark: tuple[int, Any]) -> None:
+        del recording.pages[mark[0] :]
+        super().go_back(recording, mark[1])
 
     def opening(self, recording: Any, knot: int) -> list[np.ndarray]:
         return [*super().opening(recording.plain, knot), *(array[knot] for array in recording.tape)]
@@ -267,6 +304,10 @@ class TouchingEngine(MaximalEngine):
         done, used, stretch = 0, 0, 1.0
         while done < count:
             stride = 1 if self._find_general(state) else count - done
+            if self.tape is not None:
+                self.tape.turn_to(self._places)
+                self.tape.reserve(stride)
+                self.tape.grow(len(self.scene.contacts) + stride * min(len(self.scene.contacts), AWAKE))
             outcome, solved, size, used = self._run_steps(state, inputs, recording, used, done, first + done, stride, dt)
             self.outcome = (int(outcome), float(size))
             done += int(solved)
@@ -301,6 +342,80 @@ class TouchingEngine(MaximalEngine):
         readings = reader.readings(contact_wrench=tape.wrench, contact_log=log)
         provider = AFTER, lambda: self._read_after(reader, tape)
         return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm)
+
+    # ---- derivatives
+
+    def sections(self, tape: TouchingTape) -> Iterator[Section]:
+        """The parts of a tape with one list of what was near each, from the last one to the first, to be differentiated.
+
+        Their scenes hold what was awake at some time, and where shapes meet, all that was near.
+        """
+        here = self._places.copy()
+        try:
+            for begin, end, places in reversed(tape.sections()):
+                self.follow_places(places)
+                first = int(tape.arrays.span[begin, 0])
+                kept = tape.kept[first : int(tape.arrays.span[end - 1].sum())]
+                chosen = np.arange(len(self.scene.contacts)) if len(self.scene.shapes.pairs) else np.unique(kept["index"])
+                scene, graph, more = self._section(chosen)
+                number = np.zeros(len(self.scene.contacts), np.int32)
+                number[chosen] = np.arange(len(chosen))
+                kept = kept.copy()
+                kept["index"] = number[kept["index"]]
+                yield Section(begin, end, first, kept, scene, graph, self.standing[chosen[chosen < len(self.standing)]], more)
+        finally:
+            self.follow_places(here)
+
+    def kinks(self, tape: TouchingTape) -> list[Kink]:
+        """Where the motion on a tape has kinks."""
+        from dalembert.formulations.maximal.kinks import find_kinks
+
+        return [kink for section in self.sections(tape) for kink in find_kinks(self, tape, section)]
+
+    def relaxed(self, tape: TouchingTape, smoothing: float) -> TouchingTape:
+        """A tape of the same steps, each solved again from its own start with products of ``smoothing`` (m/s) squared."""
+        new = tape.copy()
+        for section in self.sections(tape):
+            failed = self._relax(new, section, smoothing**2)
+            if failed >= 0:
+                raise GradientError(
+                    f"a step of {self.mechanism.name!r} (entry {failed} of its tape) cannot be solved with gradient_smoothing={smoothing:g} m/s: "
+                    "try another one"
+                )
+            indices = new.kept["index"][section.first : section.first + len(section.kept)].copy()
+            new.kept[section.first : section.first + len(section.kept)] = section.kept
+            new.kept["index"][section.first : section.first + len(section.kept)] = indices
+        return new
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        """Solve a section's steps again, into the arrays of a tape and the section's own log. Returns an entry that failed, or -1."""
+        raise NotImplementedError
+
+    def _section(self, chosen: np.ndarray) -> tuple[Scene, Graph, Any]:
+        """Scene and graph of some of the contacts that are near, for derivatives; and what a formulation needs besides."""
+        key = (self._listed, chosen.tobytes())
+        if key not in self._firm:
+            if len(self._firm) > 64:
+                self._firm.clear()
+            scene = self.scene._replace(contacts=self.scene.contacts[chosen].copy(), limits=self.scene.limits.copy())
+            self._firm[key] = scene, *self._firm_graph(scene)
+        return self._firm[key]
+
+    def _firm_graph(self, scene: Scene) -> tuple[Graph, Any]:
+        """The graph that derivatives are solved on, and what a formulation needs besides."""
+        return self._graph_of(scene, True), None
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        """A mechanism as forward passes take it."""
+        from dalembert.formulations.maximal.touching_forward import touching_model
+
+        return touching_model(mechanism)
+
+    def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
+        """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
+        general = any(geometry["form"] == GENERAL for geometry in self.pairs.shapes.geometries)
+        refuse_touching(self.mechanism, general)
+        return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:
         """Number the pairs in a log anew: grounds first, then pairs as they came near. Returns their names."""

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
@@ -64,6 +65,11 @@ class MaximalForward:
         self.tangent = Recording(*(np.zeros((knots, *array.shape[1:])) for array in recording))
         self.orientation = np.zeros((knots, engine.sizes[0], 3))
         self.rows = np.arange(6) < self.model.joints["rows"][:, None]
+        #: tangents of what contacts exert at the knots on bodies and along directions
+        self.felt = np.zeros((knots, engine.sizes[0], 6)), np.zeros((knots, engine.sizes[1], 6))
+
+    #: how far differences reach, as part of the usual
+    reach: float = 1.0
 
     def weigh_forces(self, weights: Any, drive_weight: float | None) -> None:
         """The norm in which forces of redundant rows are least."""
@@ -71,7 +77,7 @@ class MaximalForward:
 
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
-        step = STEP / max(size, 1e-300) if size > 0.0 else 0.0
+        step = self.reach * STEP / max(size, 1e-300) if size > 0.0 else 0.0
         total = sum(weight / step * function(offset * step, self.model) for offset, weight in OFFSETS) if step else 0.0
         for (_, weight), model in zip(OFFSETS, self.models):
             total = total + weight / self.step * function(0.0, model)
@@ -110,19 +116,31 @@ class MaximalForward:
 
     # ---- the linear system of a step
 
-    def solve(self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,)."""
-        work, width = self.engine.graph.work, bodies.shape[1]
+    @property
+    def graph(self) -> Graph:
+        """The graph that a step is differentiated on."""
+        return self.engine.graph
+
+    #: indices of the solver's nodes of contacts and limits that are part of a step
+    touching: np.ndarray = np.zeros(0, int)
+
+    def solve(
+        self, bodies: np.ndarray, joints: np.ndarray, couplings: np.ndarray, touching: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The factored matrix of the work against right-hand sides (n, k), (joints, 6), (couplings,), (contacts, 3)."""
+        work, width = self.graph.work, bodies.shape[1]
         vector = work.vector["v"]
         held = self.model.joints["rows"] > 0
         nodes, rows, ties = work.bodies["node"][:-1], work.joints["node"], work.couplings["node"]
         vector[nodes, :width] = bodies
         vector[rows[held], :6] = np.where(self.rows, joints, 0.0)[held]
         vector[ties, 0] = couplings
+        vector[self.graph.contacts :, :3] = 0.0
+        vector[self.touching, :3] = touching
         solve(work.blocks, work.schedule, work.vector)
         found = np.zeros_like(joints)
         found[held] = np.where(self.rows[held], vector[rows[held], :6], 0.0)
-        return vector[nodes, :width].copy(), found, vector[ties, 0].copy()
+        return vector[nodes, :width].copy(), found, vector[ties, 0].copy(), vector[self.touching, :3].copy()
 
     # ---- the run
 
@@ -209,6 +227,7 @@ class MaximalForward:
         sizes = [np.abs(t).reshape(self.knots, -1).max(axis=1, initial=0.0) for t in (self.tangent.position, self.orientation)]
         scale = 0.1 * self.dt ** 0.5 / np.maximum(np.abs(base.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0), 1e-3)
         sizes.append(scale * np.abs(self.tangent.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0))
+        sizes.append(0.1 * self.dt * self._jerk())
         size = np.max(sizes, axis=0)
         step = np.where(size > 0.0, STEP / np.maximum(size, 1e-300), 1.0)
         total: dict[str, np.ndarray] = {}
@@ -219,6 +238,16 @@ class MaximalForward:
         total["position"], total["orientation"] = self.tangent.position.copy(), self.orientation.copy()
         total["energy"] = total["kinetic"] + total["potential"]
         return total
+
+    def _jerk(self) -> np.ndarray:
+        """(knots,) how fast, at most, what contacts exert besides would make a body alone speed up, m/s^2 or rad/s^2."""
+        fixed, child = self.model.bodies[:-1], self.model.joints["child"]
+        wrench, along = self.felt
+        linear = np.abs(wrench[:, :, :3]).max(axis=2) / fixed["mass"]
+        angular = np.abs(np.einsum("nij,knj->kni", fixed["inertia_inverse"].reshape(-1, 3, 3), wrench[:, :, 3:])).max(axis=2)
+        light = fixed["mass"] * np.minimum(fixed["length"], 1.0) ** 2
+        parts = linear, angular, np.abs(along).max(axis=2) / light[child]
+        return np.max([part.max(axis=1, initial=0.0) for part in parts], axis=0)
 
     @staticmethod
     def _add(total: dict[str, np.ndarray], values: dict[str, np.ndarray], weight: np.ndarray) -> None:
@@ -241,14 +270,15 @@ class MaximalForward:
         at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))
         change, given = self.change, self.given
 
-        def pushed(table: np.ndarray, tangent: np.ndarray) -> np.ndarray:
-            if not len(table) and not np.any(tangent):
+        def pushed(table: np.ndarray, tangent: np.ndarray, felt: np.ndarray | float = 0.0) -> np.ndarray:
+            if not len(table) and not np.any(tangent) and not np.any(felt):
                 return table
             whole = np.zeros((self.knots, *tangent.shape[1:]))
-            whole[:] = table[at] if len(table) else 0.0
-            return whole + step.reshape(-1, *[1] * (tangent.ndim - 1)) * tangent[at]
+            whole[:] = table[np.minimum(np.arange(self.knots), len(table) - 1)] if len(table) else 0.0
+            return whole + step.reshape(-1, *[1] * (tangent.ndim - 1)) * (tangent[at] + felt)
 
-        wrench, joint, tension = (pushed(t, d) for t, d in ((given.wrench, change.wrench), (given.joint, change.joint), (given.tension, change.tension)))
+        wrench, joint = pushed(given.wrench, change.wrench, self.felt[0]), pushed(given.joint, change.joint, self.felt[1])
+        tension = pushed(given.tension, change.tension)
         moved = not np.any(change.target)
         target = given.target[: self.knots] if moved else given.target[: self.knots] + step[:, None, None] * change.target
         inputs = Inputs(wrench, joint, np.ascontiguousarray(target), given.stage, tension)

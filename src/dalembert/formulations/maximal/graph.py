@@ -22,11 +22,14 @@ class Graph(NamedTuple):
     contacts: int
 
 
-def build_graph(model: Model, body_size: int = 6, couple_bodies: bool = False, contacts: Sequence[tuple[int, int]] = ()) -> Graph:
+def build_graph(
+    model: Model, body_size: int = 6, couple_bodies: bool = False, contacts: Sequence[tuple[int, int]] = (), firm: bool = False,
+) -> Graph:
     """Number the nodes, analyse the graph and tell every record where its blocks are.
 
     ``couple_bodies``: joined bodies also meet directly, through the change of the joint's forces with the pose.
-    ``contacts``: the two bodies of every contact; their nodes, of three numbers each, come after all others.
+    ``contacts``: the two bodies of every contact; their nodes, of three numbers each, come after all others. ``firm``: they are
+    eliminated like rows of joints, after bodies that support them: that costs more, and rounding does less.
     """
     work = new_work(model)
     world = len(model.bodies) - 1
@@ -50,7 +53,7 @@ def build_graph(model: Model, body_size: int = 6, couple_bodies: bool = False, c
     for first, second in contacts:
         edges += [(len(sizes), end) for end in (first, second) if end != world]
         sizes.append(3)
-        constraint.append(False)
+        constraint.append(firm)
     structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
     _point_at_blocks(model, work, structure)
     between = np.full((len(pairs), 2), -1)

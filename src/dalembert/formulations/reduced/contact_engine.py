@@ -31,12 +31,17 @@ from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.solvers.outcomes import SOLVED
 
+#: no tape
+UNTAPED = np.zeros(0)
 #: blocks of a node: its diagonal, and rows and columns with two bodies
 BLOCKS = 5
 
 
 class ContactEngine(TouchingEngine, ReducedEngine):
     """A mechanism in which something can touch, in joint coordinates; methods start anew at impacts."""
+
+    #: runs with contacts cannot be differentiated yet
+    adjoint = None  # type: ignore[assignment]
 
     state_type = ContactState
 
@@ -100,10 +105,11 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
-        return run_contact_steps(
+        outcome, solved, size, used, _, _ = run_contact_steps(
             self.parts, state, inputs, self.step_options, self.contact_options, self.scene, recording.plain, recording.tape, self.log, used,
-            done, first, count, dt,
+            done, first, count, dt, UNTAPED, -1, UNTAPED, 0,
         )
+        return outcome, solved, size, used
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
         begin_watch(self.maps, self.view(numbers).maps)

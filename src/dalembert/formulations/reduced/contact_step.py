@@ -198,10 +198,16 @@ def record(parts, state, recording, knot):
     step.record(parts.model, parts.tree, parts.knot, state, recording, knot)
 
 
+@inline
+def keep(parts, state, scene, taped, entry, kept, used, gamma, dt, number, count, order, rows):
+    """Runs with contacts are not differentiated."""
+    return used
+
+
 run_contact_steps = build_contact_steps(
     "contact", __file__, solve=solve_encounter,
     stages=Stages(
         recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
-        combined_end, turns_far, accept, combine, finish, record,
+        combined_end, turns_far, accept, combine, finish, record, keep,
     ),
 )

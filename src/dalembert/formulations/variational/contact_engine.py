@@ -8,11 +8,13 @@ import numpy as np
 
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import Tape
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal import examples
-from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine, empty_scene
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine, empty_scene
 from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.reading import Reader
+from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.contact_series import after_series
 from dalembert.formulations.variational.contact_step import (
     CONTACT_BODY_STATE,
@@ -52,16 +54,54 @@ class ContactEngine(TouchingEngine, VariationalEngine):
     def _recall(self, state: VariationalState) -> None:
         recall(self.model, self.graph.work, state)
 
-    def _touching_graph(self, contacts: Sequence[tuple[int, int]]) -> Graph:
-        return build_graph(self.model, contacts=contacts)
+    def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
+        return build_graph(self.model, contacts=contacts, firm=firm)
 
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
-        return run_contact_steps(
+        arguments = (
             self.model, state, inputs, self.contact_options, self.graph.work, self.scene, recording.plain, recording.tape, self.log, used,
             done, first, count, dt,
         )
+        if self.tape is None:
+            return run_contact_steps(*arguments)
+        from dalembert.formulations.variational.contact_tape import tape_contact_steps
+
+        tape = self.tape
+        outcome, solved, size, used, _ = tape_contact_steps(*arguments, tape.arrays, tape.count, tape.kept, tape.used)
+        tape.count += int(solved)
+        return outcome, solved, size, used
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> TouchingTape:
+        """Room for what some steps leave behind."""
+        from dalembert.formulations.variational.contact_tape import new_contact_tape
+
+        return self.touching_tape(new_contact_tape, steps)
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.variational.contact_derivative import ContactAdjoint
+
+        return ContactAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.variational.contact_forward import ContactForward
+
+        return ContactForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        from dalembert.formulations.variational.contact_tape import relax_steps
+
+        return int(relax_steps(
+            self.model, section.graph.work, section.scene, self.compliance, tape.arrays, section.kept, section.first, section.begin, section.end, kappa,
+            self.options.tolerance, 4 * self.contact_options.max_iterations,
+        ))
 
     def _read_after(self, reader: Reader, tape: Tape) -> Mapping[str, np.ndarray]:
         motion = reader.motion()

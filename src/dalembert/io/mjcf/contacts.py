@@ -1,11 +1,12 @@
 """What touches in an MJCF model: geoms as colliders, obstacles, grounds or terrain, and what is said about pairs of them."""
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.io.budget import PER_OVERLAP
 from dalembert.io.hulls import hull
 from dalembert.io.mjcf.geoms import kind, mesh, pose, primitive
 from dalembert.io.mjcf.source import Source, listed, softened
@@ -26,6 +27,12 @@ def touching(source: Source) -> list[int]:
         return []
     paired = {int(g) for g in (*model.pair_geom1, *model.pair_geom2)}
     return [g for g in range(model.ngeom) if model.geom_contype[g] or model.geom_conaffinity[g] or g in paired]
+
+
+def count_pairs(source: Source) -> None:
+    """Spend what the pairs of geoms that may touch will take."""
+    count = len(touching(source))
+    source.meter.elements(0.5 * count * (count - 1), f"pairs of {count} shapes that may touch")
 
 
 def still(source: Source, g: int) -> bool:
@@ -67,7 +74,7 @@ def read_touches(source: Source) -> None:
 
 def _shape(source: Source, g: int, name: str) -> Shape | None:
     if kind(source, g) == "mesh":
-        return hull(mesh(source, g).vertices, f"geom {name!r}", source.report)
+        return hull(mesh(source, g).vertices, source.meter, f"geom {name!r}", source.report)
     shape = primitive(source, g)
     if shape is None:
         source.report.append(f"geom {name!r} is of the kind {kind(source, g)}: its contacts are not simulated")
@@ -155,11 +162,22 @@ def _correct_friction(source: Source) -> None:
     """Say the coefficient of pairs that touch by another one than the larger of the two."""
     state = Touching(source.mechanism)
     surfaces = {surface.names[0]: surface for surface in (*state.moving, *state.obstacles, *state.around)}
-    for a, b in combinations(source.elements, 2):
+    for a, b in _unusual(source):
         law = state.law(surfaces[source.elements[a]], surfaces[source.elements[b]])
         coefficient = _pair_friction(source, a, b)
         if law is not None and coefficient != law.friction:
             source.mechanism.contact_pair(source.elements[a], source.elements[b], friction=coefficient)
+
+
+def _unusual(source: Source) -> list[tuple[int, int]]:
+    """Pairs of geoms whose friction may not be the larger one of the two."""
+    geoms = np.array(list(source.elements), dtype=int)
+    priority, condim, own = source.model.geom_priority[geoms], source.model.geom_condim[geoms], source.model.geom_friction[geoms, 0]
+    pairs = []
+    for k in range(len(geoms)):
+        same = (condim[k + 1 :] > 1) & (condim[k] > 1) & ((priority[k + 1 :] == priority[k]) | (own[k + 1 :] == own[k]))
+        pairs += [(int(geoms[k]), int(geoms[k + 1 + other])) for other in np.flatnonzero(~same)]
+    return pairs
 
 
 def _pair_friction(source: Source, a: int, b: int) -> float:
@@ -204,11 +222,14 @@ def _part(source: Source) -> None:
     mj.mj_kinematics(model, data)
     mj.mj_comPos(model, data)
     mj.mj_collision(model, data)
+    source.meter.look_at_clock()
+    rows = np.flatnonzero(data.contact.dist < -OVERLAP)
+    moving = {g for g in source.elements if not still(source, g)}
     depth: dict[tuple[int, int], float] = {}
-    for contact in data.contact:
-        pair = (int(contact.geom1), int(contact.geom2))
-        if contact.dist < -OVERLAP and not any(still(source, g) for g in pair) and all(g in source.elements for g in pair):
-            depth[pair] = max(depth.get(pair, 0.0), -float(contact.dist))
+    for (one, two), distance in zip(data.contact.geom[rows].tolist(), data.contact.dist[rows].tolist()):
+        if one in moving and two in moving:
+            depth[one, two] = max(depth.get((one, two), 0.0), -distance)
+    source.meter.elements(PER_OVERLAP * len(depth), f"{len(depth)} pairs of shapes that overlap at the start")
     for (a, b), deep in depth.items():
         source.mechanism.contact_pair(source.elements[a], source.elements[b], collide=False)
         source.report.append(f"geoms {source.named[a]!r} and {source.named[b]!r} overlap by {deep:.3g} m at the start: they do not collide")

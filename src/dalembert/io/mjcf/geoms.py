@@ -32,6 +32,7 @@ def primitive(source: Source, g: int) -> Primitive | None:
 def mesh(source: Source, g: int) -> Mesh:
     """The triangles of a mesh geom, in its frame."""
     model, index = source.model, int(source.model.geom_dataid[g])
+    source.meter.elements(int(model.mesh_vertnum[index]) + int(model.mesh_facenum[index]), "its meshes")
     vertex, face = int(model.mesh_vertadr[index]), int(model.mesh_faceadr[index])
     return Mesh(model.mesh_vert[vertex : vertex + model.mesh_vertnum[index]], model.mesh_face[face : face + model.mesh_facenum[index]])
 

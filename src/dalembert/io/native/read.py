@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.io.budget import PER_BODY, Meter
 from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgspec_module
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model
@@ -22,16 +24,20 @@ from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
 from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
 
+#: more parts of a dotted key than any model has: reading them takes time that grows with their square
+DOTTED = re.compile(rb"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""")
 
-def read_native(path: Path, options: Options) -> Mechanism:
+
+def read_native(path: Path, options: Options, meter: Meter) -> Mechanism:
     """The mechanism of a .toml or .json file."""
     options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "actuators", "keyframe", "position", "orientation")
-    return loads(read_model(path), path.suffix.lower(), str(path), options)
+    return loads(read_model(path, meter), path.suffix.lower(), str(path), options, meter)
 
 
-def loads(text: bytes, ending: str, source: str, options: Options | None = None) -> Mechanism:
+def loads(text: bytes, ending: str, source: str, options: Options | None = None, meter: Meter | None = None) -> Mechanism:
     """The mechanism of a model file's text."""
     msgspec = msgspec_module()
+    _weigh(text, ending, source, meter or Meter(source))
     try:
         decode = msgspec.toml.decode if ending == ".toml" else msgspec.json.decode
         data = decode(text)
@@ -45,11 +51,20 @@ def loads(text: bytes, ending: str, source: str, options: Options | None = None)
         raise ModelError(f"{source} is no model of dalembert: {error}") from error
     if checked.format != FORMAT:
         raise ModelError(f"{source} has format {checked.format}; this version of dalembert reads format {FORMAT}")
-    return _build(msgspec.to_builtins(checked), options or Options())
+    return _build(msgspec.to_builtins(checked), options or Options(), meter or Meter(source))
 
 
-def _build(data: dict[str, Any], options: Options) -> Mechanism:
+def _weigh(text: bytes, ending: str, source: str, meter: Meter) -> None:
+    """Spend what a text will take, before it is parsed: each comma and bracket stands for a number or a thing."""
+    meter.elements(sum(text.count(mark) for mark in (b",", b"[", b"{", b"=")), "its text")
+    if ending == ".toml" and DOTTED.search(text):
+        raise ModelError(f"{source} has a dotted key of more than 64 parts")
+
+
+def _build(data: dict[str, Any], options: Options, meter: Meter) -> Mechanism:
     mechanism = Mechanism(data["name"], gravity=data["gravity"])
+    meter.elements(PER_BODY * len(data["bodies"]), "its bodies")
+    meter.elements(sum(map(_corners, _shapes(data))), "corners of its convex shapes")
     for entry in data["bodies"]:
         name = entry["name"]
         shape = _read_shape(entry["shape"]) if entry["shape"] is not None else None
@@ -88,6 +103,21 @@ def _build(data: dict[str, Any], options: Options) -> Mechanism:
         mechanism.visuals["world"] = [_read_visual(v, "world") for v in data["visuals"]]
     mechanism.report.extend(data["report"])
     return mechanism
+
+
+def _shapes(data: dict[str, Any]) -> list[Any]:
+    """All shapes of a file."""
+    entries = [*data["bodies"], *data["visuals"], *data["obstacles"], *data["colliders"], *(v for body in data["bodies"] for v in body["visuals"] or [])]
+    return [entry["shape"] for entry in entries]
+
+
+def _corners(shape: Any) -> float:
+    """What the corners count as whose hull a shape is, its parts included: each is looked at with each face."""
+    if not isinstance(shape, dict):
+        return 0
+    parts, points = shape.get("parts", ()), shape.get("points", ())
+    own = len(points) ** 2 / 50 if isinstance(points, list) else 0
+    return own + sum(_corners(part.get("shape")) for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
 
 
 def _read_forces(mechanism: Mechanism, data: dict[str, Any]) -> None:

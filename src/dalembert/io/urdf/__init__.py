@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.io.budget import Meter
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model, scan_xml
 from dalembert.io.urdf.extras import read_extras
@@ -14,12 +15,12 @@ from dalembert.io.urdf.reader import Reader
 from dalembert.mechanism.mechanism import Mechanism
 
 
-def load_urdf(path: Path, options: Options) -> Mechanism:
+def load_urdf(path: Path, options: Options, meter: Meter) -> Mechanism:
     """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it."""
     options.refuse("URDF", "keyframe", "actuators")
-    text = read_model(path)
-    scan_xml(text, path)
-    return Reader(_parse(text, path), read_extras(text), path, options).mechanism()
+    text = read_model(path, meter)
+    scan_xml(text, path, meter)
+    return Reader(_parse(text, path), read_extras(text), path, options, meter).mechanism()
 
 
 def _parse(text: bytes, path: Path) -> Any:

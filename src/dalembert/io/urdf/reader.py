@@ -1,6 +1,7 @@
 """A parsed URDF, translated link by link from the root outwards."""
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
+from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
 from dalembert.io.hulls import hull
 from dalembert.io.options import Options
@@ -27,11 +29,11 @@ UNLIMITED = 1e8
 class Reader:
     """One file being read; what has no place goes into the report."""
 
-    def __init__(self, model: Any, extras: Extras, path: Path, options: Options) -> None:
+    def __init__(self, model: Any, extras: Extras, path: Path, options: Options, meter: Meter) -> None:
         self.model, self.extras, self.path, self.options = model, extras, path, options
-        self.robot = Robot(model.name or path.stem)
+        self.robot, self.meter = Robot(model.name or path.stem), meter
         self.report = self.robot.report
-        self.shapes = Shapes(path, options.root, self.report)
+        self.shapes = Shapes(path, options.root, self.report, meter)
         self.materials = {m.name: m for m in model.materials or []}
         self.links = {link.name: link for link in model.links}
 
@@ -46,6 +48,7 @@ class Reader:
                 shift, turn = self._pose(joint.origin, f"joint {joint.name!r}")
                 poses[name] = position + rotation.apply(shift), rotation * turn
             index[name] = len(self.robot.links)
+            self.meter.elements(PER_LINK, f"link {name!r}")
             self.robot.links.append(self._link(name, joint, index, *poses[name]))
         mechanism = build(self.robot, merge_fixed=self.options.merge_fixed)
         for joint in self.model.joints:
@@ -66,7 +69,7 @@ class Reader:
             if not all(isinstance(n, str) and n for n in names):
                 raise ModelError(f"{self.path}: a {what} has no name")
             if len(set(names)) < len(names):
-                raise ModelError(f"{self.path}: two {what}s are named {next(n for n in names if names.count(n) > 1)!r}")
+                raise ModelError(f"{self.path}: two {what}s are named {Counter(names).most_common(1)[0][0]!r}")
         below: dict[str, list[Any]] = {}
         carried: dict[str, Any] = {}
         for joint in self.model.joints:
@@ -194,7 +197,7 @@ class Reader:
         shift, turn = self._pose(collision.origin, f"collision {name!r} of link {link.name!r}")
         shape = self.shapes.shape(collision.geometry, f"collision {name!r} of link {link.name!r}")
         if isinstance(shape, Mesh):
-            shape = hull(shape.vertices, f"collision {name!r} of link {link.name!r}", self.report)
+            shape = hull(shape.vertices, self.meter, f"collision {name!r} of link {link.name!r}", self.report)
         if shape is None:
             return
         friction, restitution = self.extras.contact.get(link.name, (None, None))

@@ -1,25 +1,29 @@
 """Geometry of URDF links: primitives, meshes with their files, and the mass that they would have."""
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dalembert.errors import MissingExtraError, ModelError
+from dalembert.errors import BudgetError, ModelError
+from dalembert.io.budget import Meter
+from dalembert.io.meshes import read_mesh, trimesh_module
 from dalembert.io.safety import inside
 from dalembert.mechanism.shapes import Box, Cylinder, Sphere
 from dalembert.mechanism.visuals import Mesh
 
 Inertial = tuple[float, np.ndarray, np.ndarray]
 
+#: folders of a package that models are in, where it has no package.xml
+LAYOUT = ("urdf", "xacro")
+
 
 class Shapes:
     """Reads geometry; each mesh file is opened once. What cannot be read goes into the report."""
 
-    def __init__(self, path: Path, root: Path | None, report: list[str]) -> None:
-        self.path, self.root, self.report = path, root, report
+    def __init__(self, path: Path, root: Path | None, report: list[str], meter: Meter) -> None:
+        self.path, self.root, self.report, self.meter = path, root, report, meter
         self._meshes: dict[tuple, Mesh | None] = {}
 
     def shape(self, geometry: Any, what: str) -> Box | Cylinder | Sphere | Mesh | None:
@@ -41,7 +45,7 @@ class Shapes:
 
     def inertial(self, elements: list[Any], density: float) -> Inertial:
         """Mass, centre and inertia about it of filled geometry at a ``density`` (kg/m^3), in the link's frame; mass zero for none."""
-        trimesh = _trimesh()
+        trimesh = trimesh_module()
         parts: list[Inertial] = []
         for element in elements:
             mesh = self._solid(trimesh, element.geometry)
@@ -84,11 +88,11 @@ class Shapes:
         if path is None or not path.is_file():
             self.report.append(f"mesh {name!r} was not found: what it stands for is left out")
             return None
-        trimesh = _trimesh()
+        trimesh_module()
         try:
-            logging.getLogger("trimesh").setLevel(logging.CRITICAL)
-            mesh = trimesh.load(path, force="mesh", skip_materials=True)
-            return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=int)
+            return read_mesh(path, self.meter)
+        except BudgetError:
+            raise
         except Exception as error:
             self.report.append(f"mesh {name!r} cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
             return None
@@ -100,19 +104,27 @@ class Shapes:
         for scheme in ("package://", "model://"):
             if name.startswith(scheme):
                 title, _, rest = name[len(scheme) :].lstrip("/").partition("/")
-                folder = next((p for p in [home, *home.parents] if p.name == title), None)
-                if folder is None and package is not None and (package.parent / title / "package.xml").is_file():
-                    folder = package.parent / title
+                folder = _package(title, home, package)
                 if folder is None and self.root is not None:
-                    folder = self.root / title if (self.root / title).is_dir() else self.root
-                return None if folder is None else inside(folder, folder, rest, self.path)
+                    folder = self.root / title if title not in ("", ".", "..") and (self.root / title).is_dir() else self.root
+                return None if folder is None else inside(folder, folder, rest, self.path, self.meter)
         name = name.removeprefix("file://")
-        return inside(self.root or package or home, home, name, self.path)
+        return inside(self.root or package or home, home, name, self.path, self.meter)
 
 
-def _trimesh() -> Any:
+def _package(title: str, home: Path, package: Path | None) -> Path | None:
+    """The folder of a ROS package by name: one around the model, or beside its package. What is none is not taken for one by its name."""
+    if title in ("", ".", ".."):
+        return None
+    around = [p for p in [home, *home.parents] if p.name == title and (p == home or (p / "package.xml").is_file())]
+    if home.name in LAYOUT and home.parent.name == title and home.parent != _user_folder() and len(home.parent.parts) > 2:
+        around.append(home.parent)
+    beside = [] if package is None else [package.parent / title]
+    return next((p for p in (*around, *beside) if p in around or (p / "package.xml").is_file()), None)
+
+
+def _user_folder() -> Path | None:
     try:
-        import trimesh
-    except ImportError:
-        raise MissingExtraError("meshes need trimesh: pip install dalembert[urdf]") from None
-    return trimesh
+        return Path.home().resolve()
+    except RuntimeError:
+        return None

@@ -1,0 +1,57 @@
+"""A backward pass over a run of the BDF and DIRK methods with contacts, limits or dry friction."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.implicit.contact_tape import pull_contact_stages
+from dalembert.formulations.implicit.derivative import ImplicitAdjoint
+from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.bars import BODY_BAR
+from dalembert.formulations.maximal.contact_engine import Section
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.maximal.touch_bars import Touch, new_touch
+from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint
+from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.model.records import BODY_WORK
+
+
+def touch_of(engine: Any, section: Section) -> Touch:
+    """Room for a section's bars, with a pose of its own where rows are taken."""
+    bodies = engine.sizes[0]
+    rows_at = np.zeros(bodies + 1, BODY_WORK)
+    rows_at["R"] = np.eye(3).ravel()
+    return new_touch(section.scene, bodies, rows_at, np.zeros(bodies + 1, BODY_BAR))
+
+
+class ContactAdjoint(TouchingAdjoint, ImplicitAdjoint):
+    """What bounces, and rows at a guessed pose, look back to the knot before the last one, whatever the method."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        if self.forces is not None:
+            raise GradientError(f"gradients of joint forces of {self.mechanism.name!r} are not there yet in Implicit, as something may touch in it: use Variational")
+
+    @property
+    def looks_back(self) -> bool:
+        return True
+
+    def new_touch(self, section: Section) -> Touch:
+        return touch_of(self.engine, section)
+
+    def pull_stages(
+        self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray,
+    ) -> float:
+        assert isinstance(tape, TouchingTape)
+        engine, worst = self.engine, 0.0
+        for section, touch in self.sections(tape):
+            found = pull_contact_stages(
+                self.model, section.graph.work, section.more, section.scene, engine.compliance, engine.tableau, tape.arrays, section.kept, section.first,
+                section.begin, section.end, self.bars, touch, self.steps, knots, begins, pushes, rows, tensions,
+            )
+            if found < 0.0:
+                return found
+            worst = max(worst, found)
+        return worst

@@ -1,0 +1,169 @@
+"""Forward sensitivities of contacts, limits and dry friction: what their nodes look at is differenced, their own rows are linearised.
+
+Gaps, sliding velocities and forces are differences of the kernels that a step is made of; complementarity itself, far too sharp for
+differences, is Newton's own matrix (as everywhere in a forward pass).
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.contact.build import GroundList, build_limits
+from dalembert.contact.cone import node_matrix
+from dalembert.contact.events import end_gap
+from dalembert.contact.limits import limit_matrix
+from dalembert.contact.nodes import limit_rate
+from dalembert.contact.shapes import PairList
+from dalembert.formulations.maximal.pull_contacts import dot6, rises
+from dalembert.kernels import kernel
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.touching import Touching
+from dalembert.model.compile import compile_model
+from dalembert.model.placement import Placement
+from dalembert.model.records import Model
+
+#: features of contacts with grounds
+FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "restitution", "friction")
+
+
+class TouchingModel(NamedTuple):
+    """A mechanism's model with what may touch in it."""
+
+    model: Model
+    grounds: np.ndarray  # records of all contacts with grounds
+    limits: np.ndarray
+    pairs: PairList
+
+
+def touching_model(mechanism: Mechanism) -> TouchingModel:
+    """The records of a mechanism."""
+    model, touching = compile_model(mechanism), Touching(mechanism)
+    grounds = GroundList(mechanism, touching, 0, [])
+    limits = build_limits(Placement.of(mechanism, model))
+    return TouchingModel(model, grounds.contacts, limits, PairList(touching, grounds.weights, 0))
+
+
+@kernel
+def bound_again(scene, before, fall, dt):
+    """Bounds that restitution asks for, with velocities (n + 1, 6) just before the knot and what they change by in half a step; rows must be in place."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and rises(contact.bounced, contact.bound):
+            rate = dot6(contact.Ga[0], before[contact.a]) + dot6(contact.Gb[0], before[contact.b])
+            contact.bound = contact.gap0 / dt - contact.restitution * rate
+            if contact.bounced == 2:
+                contact.bound += dot6(contact.Ga[0], fall[contact.a]) + dot6(contact.Gb[0], fall[contact.b])
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        rate = dot6(limit.Ga, before[limit.a]) + dot6(limit.Gb, before[limit.b])
+        drop = dot6(limit.Ga, fall[limit.a]) + dot6(limit.Gb, fall[limit.b])
+        for side in range(2):
+            if limit.awake[side] != 0 and rises(limit.bounced[side], limit.bound[side]):
+                sign = 1.0 if side == 0 else -1.0
+                limit.bound[side] = end_gap(limit, side, limit.c0) / dt - sign * limit.restitution * rate
+                if limit.bounced[side] == 2:
+                    limit.bound[side] += sign * drop
+
+
+@kernel
+def read_nodes(scene, dt, values):
+    """(nodes, 3) gap over dt less its bound and sliding velocity of what is awake, then both ends and rate of all limits."""
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            values[count, 0] = contact.gap / dt - contact.bound
+            values[count, 1] = contact.eta[0]
+            values[count, 2] = contact.eta[1]
+            count += 1
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            values[count, side] = limit_rate(limit, side, dt, 0.0) if limit.awake[side] != 0 else 0.0
+        values[count, 2] = limit.eta
+        count += 1
+
+
+@kernel
+def linear_rows(scene, S, values, impulses, laws, h, rows):
+    """(nodes, 3) rows of the nodes, linearised, for tangents of ``read_nodes``, of impulses, and of coefficients of friction (nodes,)."""
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0:
+            continue
+        w0, w00, w01, w11 = node_matrix(contact, S, contact.friction > 0.0)
+        d, f, r = values[count], impulses[count], rows[count]
+        r[0] = w0 * d[0] + S[0, 0] * f[0]
+        r[1] = w00 * d[1] + w01 * d[2] + S[1, 0] * f[0] + S[1, 1] * f[1] + S[1, 2] * f[2]
+        r[2] = w01 * d[1] + w11 * d[2] + S[2, 0] * f[0] + S[2, 1] * f[1] + S[2, 2] * f[2]
+        if contact.friction > 0.0:
+            more = laws[count] * contact.gamma / contact.friction
+            r[1] += more * S[1, 0]
+            r[2] += more * S[2, 0]
+        count += 1
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        w0, w1, w2 = limit_matrix(limit, S)
+        d, f, r = values[count], impulses[count], rows[count]
+        # w1 weighs the coordinate, of which the room at the upper end is minus so much
+        r[0] = w0 * d[0] + S[0, 0] * f[0]
+        r[1] = -w1 * d[1] + S[1, 1] * f[1]
+        r[2] = w2 * d[2] + S[2, 2] * f[2]
+        if limit.cap > 0.0:
+            r[2] += h * laws[count] * (limit.eta - limit.beta / limit.cap * limit.psi) / (limit.cap + limit.weight * limit.psi)
+        count += 1
+
+
+class TouchingNodes:
+    """The nodes of a step in a forward pass: which are part of it, and their numbers for each model."""
+
+    def __init__(self, engine: Any, models: Any, step: float, offsets: Any) -> None:
+        self.engine, self.step, self.offsets = engine, step, offsets
+        self.models = {id(one.model): one for one in models}
+        self.order = models
+        self.own = touching_model(engine.mechanism)
+        self.section: Any = None
+
+    def awake(self) -> np.ndarray:
+        """Indices of the solver's nodes of what is awake in the scene, and of all limits."""
+        scene = self.section.scene
+        self.contacts = np.flatnonzero(scene.contacts["awake"])
+        self.laws = self._laws()
+        return np.concatenate([scene.contacts["node"][self.contacts], scene.limits["node"]]).astype(int)
+
+    def _friction(self, one: TouchingModel) -> np.ndarray:
+        """(nodes,) coefficients of friction of a model."""
+        scene, standing = self.section.scene, self.section.standing
+        found = np.zeros(len(scene.contacts))
+        found[: len(standing)] = one.grounds["friction"][standing]
+        for pair in scene.shapes.pairs:
+            law = one.pairs._law(int(pair["i"]), int(pair["j"]))
+            found[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.friction  # type: ignore[union-attr]
+        return np.concatenate([found[self.contacts], one.limits["friction"]])
+
+    def _laws(self) -> np.ndarray:
+        """Tangents of the coefficients of friction."""
+        total = np.zeros(len(self.contacts) + len(self.section.scene.limits))
+        for (_, weight), one in zip(self.offsets, self.order):
+            total += weight / self.step * self._friction(one)
+        return total
+
+    def put(self, offset: float, tangent: np.ndarray, model: Model) -> Any:
+        """The scene with the numbers of a model and impulses moved along their tangents."""
+        one, scene, standing = self.models.get(id(model), self.own), self.section.scene, self.section.standing
+        contacts, limits = scene.contacts, scene.limits
+        for name in FEATURES:
+            if name != "friction":
+                contacts[name][: len(standing)] = one.grounds[name][standing]
+        for pair in scene.shapes.pairs:
+            law = one.pairs._law(int(pair["i"]), int(pair["j"]))
+            contacts["restitution"][int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.restitution  # type: ignore[union-attr]
+        limits["end"], limits["restitution"] = one.limits["end"], one.limits["restitution"]
+        count = len(self.contacts)
+        contacts["gamma"][self.contacts] += offset * tangent[:count, 0]
+        contacts["beta"][self.contacts] += offset * tangent[:count, 1:]
+        limits["gamma"] += offset * tangent[count:, :2]
+        limits["beta"] += offset * tangent[count:, 2]
+        return scene._replace(shapes=one.pairs.shapes._replace(pairs=scene.shapes.pairs))

@@ -1,0 +1,162 @@
+"""Bars of what touches by the names that parameters have: "ground.friction", "foot contact 0.radius", "elbow.upper"."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dalembert.contact.features import Geometry, ball_features, support_features
+from dalembert.errors import GradientError
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
+from dalembert.mechanism.mechanism import Body, JointElement
+from dalembert.mechanism.parameters import ENDS, SIZES, resized
+from dalembert.mechanism.shapes import Capsule, Sphere
+from dalembert.mechanism.touching import Surface, Touching
+
+#: of joints
+LIMITED = (*ENDS, "friction", "restitution")
+LAWS = ("friction", "restitution")
+#: step, as part of a size, of central differences of features, which are linear in it
+STEP = 1e-3
+FEATURES = ("point", "radius", "axis", "semi")
+
+
+class TouchingNames:
+    """Gives bars of contacts, limits and pairs (``TouchingAdjoint``) to the numbers of a mechanism."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.mechanism = engine, engine.mechanism
+        self.touching = Touching(engine.mechanism)
+
+    def bar(self, element: Any, what: str, adjoint: Any) -> np.ndarray | None:
+        """The bar of a number of an element, shaped as its value; None where nothing that touches takes it."""
+        if isinstance(element, JointElement):
+            return self._of_joint(element, what, adjoint) if what in LIMITED else None
+        if what in LAWS:
+            return np.array(self._of_law(element, what, adjoint))
+        if isinstance(element, ContactPoint):
+            at = [i for i, (source, _, _) in enumerate(self.engine.grounds.sources) if source is element]
+            return np.array(adjoint.grounds[what][at].sum(axis=0))
+        if isinstance(element, Ground):
+            at = [i for i, (_, _, ground) in enumerate(self.engine.grounds.sources) if ground is element]
+            return np.array(adjoint.grounds["offset"][at].sum())
+        if isinstance(element, Collider | Body | Obstacle) and what in (*SIZES, "position"):
+            return self._of_shape(element, what, adjoint)
+        return None
+
+    def centre_of_mass(self, body: Body, adjoint: Any) -> np.ndarray:
+        """What a move of the centre of mass makes of points and colliders that stay where they are."""
+        if body.collide:
+            raise GradientError(f"the centre of mass of {body.name!r} cannot be moved by itself: the shape by which it touches is placed from it. Use a collider.")
+        total = np.zeros(3)
+        for point in self.mechanism.contact_points:
+            if point.body is body:
+                total -= self.bar(point, "point", adjoint)
+        for collider in self.mechanism.colliders:
+            if collider.body is body:
+                total -= self.bar(collider, "position", adjoint)
+        return total
+
+    def _of_joint(self, element: JointElement, what: str, adjoint: Any) -> np.ndarray:
+        limits, kind = self.engine.scene.limits, element.type
+        own = limits["joint"] == element.index
+        if what == "restitution":
+            return np.array(adjoint.limits["restitution"][own].sum())
+        values = np.zeros(kind.freedom)
+        known = limits["direction"][own]
+        values[known] = adjoint.limits["end"][own][:, ENDS.index(what)] if what in ENDS else adjoint.limits["friction"][own]
+        missing = np.setdiff1d(np.arange(kind.freedom), known)
+        if what == "friction" and len(missing):
+            raise GradientError(
+                f"the friction of joint {element.name!r} is {kind.friction}: where it is zero and there are no limits, no equation has it. "
+                "Give every direction a small positive one."
+            )
+        return values[0].copy() if kind.freedom == 1 else values
+
+    # ---- laws of pairs
+
+    def _of_law(self, element: Any, what: str, adjoint: Any) -> float:
+        total, grounds = 0.0, self.engine.grounds
+        for i, (source, _, ground) in enumerate(grounds.sources):
+            if adjoint.grounds[what][i] != 0.0 and self._decides(source, ground, what) is element:
+                total += float(adjoint.grounds[what][i])
+        for (i, j), both in adjoint.laws.items():
+            a, b = (self.engine.pairs.found[k].surface for k in (i, j))
+            if self._larger(a, b, what) is element:
+                total += float(both[LAWS.index(what)])
+        return total
+
+    def _decides(self, source: ContactPoint | Geometry, ground: Ground | HeightField, what: str) -> Any:
+        """Whose coefficient a contact with the ground has."""
+        around = next(s for s, e in zip(self.touching.around, (*self.mechanism.grounds, *self.mechanism.terrains)) if e is ground)
+        if isinstance(source, ContactPoint):
+            if getattr(source, what) is not None:
+                return source
+            return self._larger(Surface(source.body.name, source.body.index, (source.body.name,)), around, what)
+        return self._larger(source.surface, around, what)
+
+    def _larger(self, a: Surface, b: Surface, what: str) -> Any:
+        """The element whose coefficient a pair of surfaces has: what was said of it, or the larger one."""
+        said: PairLaw | None = self.touching._said(a, b)
+        if said is not None:
+            return said
+        given = [(getattr(s, what), s) for s in (a, b) if getattr(s, what) is not None]
+        return self.mechanism[max(given, key=lambda item: item[0])[1].names[0]] if given else None
+
+    # ---- shapes
+
+    def _of_shape(self, element: Collider | Body | Obstacle, what: str, adjoint: Any) -> np.ndarray:
+        value = np.asarray(element.position if what == "position" else getattr(element.shape, what), dtype=float)
+        total = np.zeros(value.shape)
+        sources = self.engine.grounds.sources
+        own = [(i, source, number, ground) for i, (source, number, ground) in enumerate(sources) if _is_of(source, element)]
+        if own:
+            for index in np.ndindex(*value.shape):
+                ends = [self._features(element, what, value, index, sign * STEP, own) for sign in (1.0, -1.0)]
+                step = 2.0 * STEP * _scale(value)
+                total[index] = sum(float(np.sum(adjoint.grounds[name][[i for i, *_ in own]] * (ends[0][name] - ends[1][name]))) / step for name in FEATURES)
+        for k, geometry in enumerate(self.engine.pairs.found):
+            if _is_of(geometry, element):
+                total = total + self._of_round(k, geometry, what, value, adjoint)
+        return total if value.shape else np.array(float(total))
+
+    def _of_round(self, k: int, geometry: Geometry, what: str, value: np.ndarray, adjoint: Any) -> np.ndarray:
+        if not isinstance(geometry.shape, Sphere | Capsule):
+            if any(k in pair and np.any(both) for pair, both in adjoint.laws.items()) or adjoint.touched(k):
+                raise GradientError(
+                    f"runs cannot be differentiated by {what!r} of {geometry.name!r} yet: of pairs that touch, sizes and places of balls and capsules are known"
+                )
+            return np.zeros(value.shape)
+        bar = adjoint.rounds[k]
+        if what == "position":
+            return bar["position"].copy()
+        return np.array(bar["radius"] if what == "radius" else 0.5 * bar["half"])
+
+    def _features(self, element: Any, what: str, value: np.ndarray, index: tuple, part: float, own: list) -> np.ndarray:
+        """Features of an element's contacts with grounds, with one number changed."""
+        moved = value.copy()
+        moved[index] += part * _scale(value)
+        rows = []
+        for _, source, number, ground in own:
+            if what == "position":
+                changed = replace(source, position=source.position + moved - value)
+            else:
+                changed = replace(source, shape=resized(element.shape, what, moved if moved.shape else float(moved)))
+            rows.append((support_features if isinstance(ground, Ground) else ball_features)(changed)[number])
+        return np.array(rows)
+
+
+def _scale(value: np.ndarray) -> float:
+    """By what a number is moved, in m."""
+    return max(float(np.abs(value).max(initial=0.0)), 1e-2)
+
+
+def _is_of(source: Any, element: Any) -> bool:
+    """Whether a contact's feature belongs to a body's own shape, a collider or an obstacle."""
+    if not isinstance(source, Geometry):
+        return False
+    names = source.surface.names
+    if isinstance(element, Body):
+        return names == (element.name,)
+    return names[0] == element.name

@@ -1,0 +1,45 @@
+"""A backward pass over a variational run with contacts, limits or dry friction."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import Cotangents
+from dalembert.formulations.engine import Inputs
+from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint, forces_as_loads
+from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.formulations.variational.contact_tape import pull_contact_steps
+from dalembert.formulations.variational.derivative import LOOSE, VariationalAdjoint
+
+
+class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
+    """Velocities at knots are read with the forces of contacts there, whose bars go to the impulses of the step that begins there."""
+
+    def __init__(self, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
+        super().__init__(engine, recording.plain, forces_as_loads(inputs, recording.tape, knots), knots, dt, coordinates, cotangents)
+
+    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        assert isinstance(tape, TouchingTape)
+        (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
+        pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
+        begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
+        ends = np.full(count, -1, dtype=np.int64)
+        if len(knots.push) > tape.steps[-1].knot + 1:
+            ends[-1] = tape.steps[-1].knot + 1
+        felt = knots._replace(push=np.concatenate([knots.push, np.zeros((len(knots.push), 1, 6))], axis=1))
+        impulses = self._impulses(tape, begins, first)
+        for section, touch in self.sections(tape):
+            worst = pull_contact_steps(
+                self.model, section.graph.work, section.scene, engine.compliance, tape.arrays, section.kept, section.first, section.begin, section.end,
+                self.bars, touch, felt, begins, ends, engine.options.resting_speed, *impulses, pushes, rows, tensions,
+            )
+            if not 0.0 <= worst < LOOSE:
+                raise GradientError(
+                    f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
+                    "does it pass a dead centre or a pose in which it is pulled taut?"
+                )
+        return pushes, rows[:, 0], rows[:, 1:2], tensions

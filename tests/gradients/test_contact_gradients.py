@@ -1,0 +1,267 @@
+"""Gradients through contact, joint limits and dry friction: adjoint, forward sensitivities and differences of the run itself."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+VARIATIONAL = da.Variational(dt=0.01, tolerance=1e-13)
+METHODS = {m: da.Implicit(dt=0.01, method=m, tolerance=1e-13, solver="general") for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")}
+#: the bars: adjoint against forward, and against differences of the run, away from events
+EXACT, NEAR = 1e-9, 1e-4
+pytestmark = pytest.mark.filterwarnings("ignore::dalembert.GradientWarning")
+
+
+def assert_right(check: da.GradientCheck, differences: float = NEAR) -> None:
+    assert check.forward_error < EXACT, str(check)
+    assert check.difference_error < differences, str(check)
+
+
+def foot_and_arm() -> da.Mechanism:
+    """A foot that bounces and slides on the ground, and an arm that meets its limits and rubs."""
+    m = da.Mechanism("foot and arm")
+    m.ground(friction=0.3, restitution=0.4, offset=-0.02)
+    m.body("foot", mass=0.7, inertia=np.diag([0.003, 0.0035, 0.004]), position=(0, 0, 0.1))
+    m.contact_point("foot", point=(0.01, 0.005, -0.02), radius=0.08)
+    m.body("upper", mass=1.0, inertia=np.diag([0.02, 0.03, 0.04]), position=(0.3, 1.0, 0.5))
+    m.body("lower", mass=0.6, inertia=np.diag([0.01, 0.02, 0.015]), position=(0.7, 1.0, 0.5))
+    m.joint("hinge", da.Revolute(axis="y", friction=0.3, limits=(-0.4, 0.2), restitution=0.3), "world", "upper", at=(0, 1, 0.5))
+    m.joint("slide", da.Prismatic(axis="x", friction=0.2, limits=(-0.02, 0.08), damping=0.1), "upper", "lower", at=(0.6, 1, 0.5))
+    return m
+
+
+def throw(sim: da.Simulation) -> None:
+    sim.set_velocity("foot", linear=(1.0, 0.4, -0.5), angular=(0.3, 0.5, -1.0))
+    sim.set_joint("hinge", 0.1, rate=1.5)
+    sim.set_joint("slide", 0.01, rate=0.6)
+
+
+NAMES = [
+    "ground.friction", "ground.restitution", "foot contact 0.point", "foot contact 0.radius", "foot.centre_of_mass", "foot.mass", "foot.inertia",
+    "gravity", "hinge.upper", "hinge.friction", "hinge.restitution", "slide.upper", "slide.friction", "hinge.point_child", "hinge.turn_child",
+    "slide.turn_parent", "upper.mass", "lower.inertia", "hinge.start_rate", "slide.start", "foot.start_velocity",
+]
+
+
+def test_bounces_slides_limits_and_dry_friction():
+    assert_right(da.validate_gradients(foot_and_arm(), VARIATIONAL, NAMES, steps=14, setup=throw, step=1e-5))
+
+
+def test_steps_of_bdf2():
+    """By differences alone: what forward sensitivities need is compiled in the slow tests."""
+    names = ["ground.friction", "ground.restitution", "foot contact 0.radius", "foot.start_velocity", "slide.friction", "hinge.start_rate"]
+    check = da.validate_gradients(foot_and_arm(), METHODS["bdf2"], names, steps=14, setup=throw, step=1e-5, forward=False)
+    assert check.difference_error < NEAR, str(check)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_all_methods(method):
+    assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-5))
+
+
+def test_the_linearised_cone():
+    formulation = da.Variational(dt=0.01, tolerance=1e-13, cone="linear", cone_edges=6)
+    names = ["ground.friction", "foot contact 0.radius", "foot.mass", "foot.start_velocity"]
+    assert_right(da.validate_gradients(foot_and_arm(), formulation, names, steps=14, setup=throw, step=1e-5))
+
+
+def bouncing_ball(restitution: float = 0.7) -> da.Mechanism:
+    m = da.Mechanism("ball")
+    m.ground(friction=0.0, restitution=restitution)
+    m.body("ball", mass=1.0, inertia=0.1 * np.eye(3), position=(0, 0, 1))
+    m.contact_point("ball")
+    return m
+
+
+def end_of(mechanism: da.Mechanism, formulation, duration: float, speed) -> tuple[np.ndarray, np.ndarray]:
+    sim = da.Simulation(mechanism, formulation, energy_bound=None)
+    sim.set_velocity(mechanism.bodies[0].name, linear=speed)
+    run = sim.run(duration)
+    return run.position[-1, 0], run.velocity[-1, 0]
+
+
+@pytest.mark.parametrize("dt", [0.01, 0.001])
+def test_a_bounce_is_that_of_the_run_and_not_the_continuous_one(dt):
+    """By the start's velocity w: the run's impact stays at its knot; the true one moves, dt1/dw = 1/g."""
+    restitution, duration, formulation = 0.7, 0.6, da.Variational(dt=dt, tolerance=1e-12)
+    sim = da.Simulation(bouncing_ball(restitution), formulation, energy_bound=None)
+    run = sim.run(duration, tape=True)
+    weights = np.zeros_like(run.position)
+    weights[-1, 0, 2] = 1.0
+    found = [float(run.vjp({what: weights}, ["ball.start_velocity"])["ball.start_velocity"][2]) for what in ("position", "velocity")]
+    tangent = run.jvp({"ball.start_velocity": (0.0, 0.0, 1.0)})
+    step = 1e-5
+    ends = [end_of(bouncing_ball(restitution), formulation, duration, (0, 0, sign * step)) for sign in (1.0, -1.0)]
+    for value, name, first, second in zip(found, ("position", "velocity"), *ends):
+        assert value == pytest.approx((first[2] - second[2]) / (2.0 * step), abs=1e-6)
+        assert value == pytest.approx(tangent[name][-1, 0, 2], abs=1e-9)
+    impact = np.sqrt(2.0 / 9.81)
+    continuous = (duration - impact) - restitution * impact, 1.0  # of z and of its rate, by the saltation matrix
+    assert found[1] == pytest.approx(-restitution, abs=1e-6)
+    assert abs(found[0] - continuous[0]) > 0.4
+
+
+def test_a_slide_that_ends():
+    """A block that friction stops: where it stops changes with its speed as in the run; by friction too."""
+    def block(friction: float = 0.4) -> da.Mechanism:
+        m = da.Mechanism("block")
+        m.ground(friction=friction)
+        m.body("block", mass=2.0, inertia=np.eye(3), position=(0, 0, 0.1))
+        for x in (-0.1, 0.1):
+            m.contact_point("block", point=(x, 0.0, -0.1))
+        return m
+
+    formulation = da.Variational(dt=0.01, tolerance=1e-12)
+    speed, duration, step = np.array([1.0, 0.0, 0.0]), 0.4, 1e-4
+    sim = da.Simulation(block(), formulation, energy_bound=None)
+    sim.set_velocity("block", linear=speed)
+    run = sim.run(duration, tape=True)
+    assert np.linalg.norm(run.velocity[-1, 0]) < 1e-6
+    weights = np.zeros_like(run.position)
+    weights[-1, 0, 0] = 1.0
+    found = run.vjp({"position": weights}, ["block.start_velocity", "ground.friction"])
+    ends = [end_of(block(), formulation, duration, speed + np.array([sign * step, 0, 0]))[0][0] for sign in (1.0, -1.0)]
+    assert found["block.start_velocity"][0] == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
+    ends = [end_of(block(0.4 + sign * step), formulation, duration, speed)[0][0] for sign in (1.0, -1.0)]
+    assert float(found["ground.friction"]) == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
+
+
+def test_smoothed_gradients_leave_the_run_alone():
+    mechanism, names = foot_and_arm(), ["ground.friction", "foot.mass", "foot.start_velocity", "hinge.friction"]
+    assert da.validate_gradients(mechanism, VARIATIONAL, names, steps=10, setup=throw, gradient_smoothing=0.03).forward_error < EXACT
+    sim = da.Simulation(mechanism, VARIATIONAL, energy_bound=None)
+    throw(sim)
+    run = sim.run(0.1, tape=True)
+    before, weights = run.position.copy(), {"position": np.ones_like(run.position)}
+    exact, near, far = (run.vjp(weights, names, gradient_smoothing=s) for s in (0.0, 1e-4, 0.1))
+    assert (exact.smoothing, near.smoothing, far.smoothing) == (0.0, 1e-4, 0.1)
+    np.testing.assert_array_equal(run.position, before)
+    for name in names:
+        size = np.abs(exact[name]).max()
+        assert np.abs(near[name] - exact[name]).max() < 1e-2 * size
+        assert np.abs(far[name] - exact[name]).max() > 1e-4 * size
+
+
+def test_a_contact_that_just_closes_is_said():
+    """Without gravity, at a ground that it touches and does not press."""
+    m = da.Mechanism("grazing")
+    m.gravity = np.zeros(3)
+    m.ground(friction=0.3)
+    m.body("ball", mass=1.0, inertia=0.1 * np.eye(3), position=(0, 0, 0))
+    m.contact_point("ball")
+    run = da.Simulation(m, VARIATIONAL).run(0.03, tape=True)
+    weights = {"position": np.ones_like(run.position)}
+    with pytest.warns(da.GradientWarning, match="'ball / ground' just opens or closes.*between those of both sides"):
+        run.vjp(weights, ["ball.start_velocity"])
+    with pytest.warns(da.GradientWarning, match="just opens or closes"):
+        run.jvp({"ball.start_velocity": (0.0, 0.0, 1.0)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.vjp(weights, ["ball.start_velocity"], gradient_smoothing=0.01)
+
+
+def test_what_cannot_be_differentiated_says_so():
+    run = da.Simulation(bouncing_ball(), VARIATIONAL).run(0.02, tape=True)
+    weights = {"position": np.ones_like(run.position)}
+    for value in (-1.0, np.nan, "soft"):
+        with pytest.raises(da.GradientError, match="gradient_smoothing"):
+            run.vjp(weights, ["ball.mass"], gradient_smoothing=value)  # type: ignore[arg-type]
+    with pytest.raises(da.GradientError, match=r"ground\.friction"):
+        run.vjp(weights, ["ground.stickiness"])
+    m = da.Mechanism("pin")
+    m.body("door", mass=1.0, inertia=np.eye(3), position=(0.3, 0, 0))
+    m.joint("pin", da.Revolute(axis="z", bearing=da.Bearing(friction=0.2, radius=0.01, length=0.1)), "world", "door", at=(0, 0, 0))
+    with pytest.raises(da.GradientError, match="'pin' has a bearing"):
+        da.Simulation(m, VARIATIONAL).run(0.02, tape=True)
+
+
+@pytest.mark.parametrize("formulation", [VARIATIONAL, pytest.param(METHODS["bdf2"], marks=pytest.mark.slow)], ids=["variational", "bdf2"])
+def test_checkpoints_step_jacobians_and_objectives(formulation, monkeypatch):
+    names, found = ["ground.friction", "foot.mass", "hinge.upper", "hinge.start_rate"], []
+    for budget in (64_000_000, 20_000):
+        monkeypatch.setattr("dalembert.simulation.simulation.BUDGET", budget)
+        sim = da.Simulation(foot_and_arm(), formulation, energy_bound=None)
+        throw(sim)
+        run = sim.run(0.12, tape=True)
+        assert run.record is not None
+        assert (run.record.tape is None) == (budget == 20_000)
+        found.append(run.vjp({"position": np.ones_like(run.position), "velocity": np.ones_like(run.velocity)}, names))
+    for name in names:
+        np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-9, atol=1e-12)
+    # a row of the step's matrix is what one step pulls back
+    before = sim.state
+    jacobian = sim.step_jacobian(["ground.friction", "gravity"])
+    np.testing.assert_array_equal(sim.state.numbers, before.numbers)
+    one = sim.run(formulation.dt, tape=True)
+    weights = np.zeros_like(one.position)
+    weights[-1, 0, 0] = 1.0
+    for name, value in one.vjp({"position": weights}, ["ground.friction", "gravity"]).items():
+        np.testing.assert_allclose(jacobian.parameters[name][0], value, rtol=1e-8, atol=1e-12)
+
+    def loss(run: da.Trajectory):
+        weights = np.zeros_like(run.position)
+        weights[-1, 0, 0] = 1.0
+        return run.position[-1, 0, 0], {"position": weights}
+
+    function = da.value_and_gradient(foot_and_arm(), formulation, 0.1, ["ground.friction"], loss, setup=throw)
+    value, gradient = function(function.x0)
+    near = [function(function.x0 + h)[0] for h in (1e-5, -1e-5)]
+    assert gradient[0] == pytest.approx((near[0] - near[1]) / 2e-5, rel=1e-4)
+    assert np.isfinite(value)
+
+
+def things(kind: str) -> tuple[da.Mechanism, list[str]]:
+    """Shapes on a ground or on one another, with what is of interest in them."""
+    m = da.Mechanism(kind)
+    turned = np.array([0.99, 0.02, 0.12, 0.05]) / np.linalg.norm([0.99, 0.02, 0.12, 0.05])
+    if kind in ("cylinder", "ellipsoid", "box"):
+        m.ground(friction=0.4)
+        shape = {
+            "cylinder": da.Cylinder(radius=0.1, length=0.3, mass=1.0, axis="x"), "ellipsoid": da.Ellipsoid(semi_axes=(0.1, 0.15, 0.2), mass=1.0),
+            "box": da.Box(size=(0.2, 0.3, 0.1), mass=1.0),
+        }[kind]
+        m.body("a", shape, position=(0, 0, {"cylinder": 0.145, "ellipsoid": 0.21, "box": 0.09}[kind]), orientation=turned, collide=True)
+        return m, [{"cylinder": "a.length", "ellipsoid": "a.semi_axes", "box": "a.size"}[kind], "ground.friction", "ground.offset"]
+    if kind == "terrain":
+        x = np.linspace(-1, 1, 9)
+        m.height_field(0.1 * np.sin(2 * x[:, None]) * np.cos(1.5 * x), origin=(-1, -1), spacing=0.25, friction=0.3)
+        m.body("a", da.Sphere(radius=0.08, mass=0.5), position=(0.19, 0.03, 0.13), collide=True)
+        return m, ["a.radius", "terrain.friction"]
+    if kind in ("ball on box", "capsule on box", "box on box"):
+        m.obstacle("floor", da.Box(size=(1, 1, 0.2), mass=1.0), position=(0, 0, -0.1), friction=0.3)
+        shape = {
+            "ball on box": da.Sphere(radius=0.08, mass=0.5), "capsule on box": da.Capsule(radius=0.05, length=0.6, mass=0.5, axis="x"),
+            "box on box": da.Box(size=(0.3, 0.2, 0.1), mass=0.5),
+        }[kind]
+        place = {"ball on box": (0.19, 0.03, 0.09), "capsule on box": (0.5, 0.03, 0.13), "box on box": (0.0, 0.03, 0.051)}[kind]
+        m.body("a", shape, position=place, orientation=turned if kind == "capsule on box" else (1, 0, 0, 0), collide=True)
+        return m, ["floor.friction"] + (["a.radius"] if kind != "box on box" else [])
+    for name, shape, place in {
+        "balls": [("a", da.Sphere(radius=0.1, mass=1.0), (0, 0, 0)), ("b", da.Sphere(radius=0.08, mass=0.5), (0.19, 0.03, 0))],
+        "capsules": [
+            ("a", da.Capsule(radius=0.1, length=0.4, mass=1.0, axis="y"), (0, 0, 0)), ("b", da.Capsule(radius=0.08, length=0.5, mass=0.5), (0.19, 0.03, 0.05)),
+        ],
+    }[kind]:
+        m.body(name, shape, position=place, collide=True)
+    m.contact_pair("a", "b", friction=0.3, restitution=0.5 if kind == "balls" else 0.0)
+    return m, ["a.radius", "b.radius", "a and b.friction", "a and b.restitution"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["cylinder", "ellipsoid", "box", "terrain", "ball on box", "capsule on box", "box on box", "balls", "capsules"])
+def test_shapes(kind):
+    mechanism, names = things(kind)
+
+    def setup(sim: da.Simulation) -> None:
+        sim.set_velocity("a", linear=(0.5, 0.2, -0.3), angular=(0.3, 0.5, -1.0))
+        if "b" in mechanism:
+            sim.set_velocity("b", linear=(-0.5, -0.2, 0.0), angular=(0.3, -0.5, -1.0))
+
+    names = [*names, "a.mass", "a.inertia", "a.start_velocity", "a.start_angular_velocity"]
+    # of a box on four corners impulses are not unique, and differences see how the interior point shares them
+    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5)
+    assert_right(check, 2e-2 if "box" in kind and kind != "ball on box" else 2e-4)
