@@ -29,7 +29,7 @@ def foot_and_arm() -> da.Mechanism:
     m.body("upper", mass=1.0, inertia=np.diag([0.02, 0.03, 0.04]), position=(0.3, 1.0, 0.5))
     m.body("lower", mass=0.6, inertia=np.diag([0.01, 0.02, 0.015]), position=(0.7, 1.0, 0.5))
     m.joint("hinge", da.Revolute(axis="y", friction=0.3, limits=(-0.4, 0.2), restitution=0.3), "world", "upper", at=(0, 1, 0.5))
-    m.joint("slide", da.Prismatic(axis="x", friction=0.2, limits=(-0.02, 0.05), damping=0.1), "upper", "lower", at=(0.6, 1, 0.5))
+    m.joint("slide", da.Prismatic(axis="x", friction=0.2, limits=(-0.02, 0.08), damping=0.1), "upper", "lower", at=(0.6, 1, 0.5))
     return m
 
 
@@ -40,20 +40,26 @@ def throw(sim: da.Simulation) -> None:
 
 
 NAMES = [
-    "ground.friction", "ground.restitution", "ground.offset", "foot contact 0.point", "foot contact 0.radius", "foot.centre_of_mass", "foot.mass", "foot.inertia",
+    "ground.friction", "ground.restitution", "foot contact 0.point", "foot contact 0.radius", "foot.centre_of_mass", "foot.mass", "foot.inertia",
     "gravity", "hinge.upper", "hinge.friction", "hinge.restitution", "slide.upper", "slide.friction", "hinge.point_child", "hinge.turn_child",
     "slide.turn_parent", "upper.mass", "lower.inertia", "hinge.start_rate", "slide.start", "foot.start_velocity",
 ]
 
 
-@pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
-def test_bounces_slides_limits_and_dry_friction(formulation):
-    assert_right(da.validate_gradients(foot_and_arm(), formulation, NAMES, steps=14, setup=throw, step=1e-5))
+def test_bounces_slides_limits_and_dry_friction():
+    assert_right(da.validate_gradients(foot_and_arm(), VARIATIONAL, NAMES, steps=14, setup=throw, step=1e-5))
+
+
+def test_steps_of_bdf2():
+    """By differences alone: what forward sensitivities need is compiled in the slow tests."""
+    names = ["ground.friction", "ground.restitution", "foot contact 0.radius", "foot.start_velocity", "slide.friction", "hinge.start_rate"]
+    check = da.validate_gradients(foot_and_arm(), METHODS["bdf2"], names, steps=14, setup=throw, step=1e-5, forward=False)
+    assert check.difference_error < NEAR, str(check)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["bdf1", "sdirk2", "pareschi_russo"])
-def test_other_methods(method):
+@pytest.mark.parametrize("method", METHODS)
+def test_all_methods(method):
     assert_right(da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, step=1e-5))
 
 
@@ -118,14 +124,14 @@ def test_a_slide_that_ends():
     weights = np.zeros_like(run.position)
     weights[-1, 0, 0] = 1.0
     found = run.vjp({"position": weights}, ["block.start_velocity", "ground.friction"])
-    ends = [end_of(block(), formulation, duration, speed + (sign * step, 0, 0))[0][0] for sign in (1.0, -1.0)]
+    ends = [end_of(block(), formulation, duration, speed + np.array([sign * step, 0, 0]))[0][0] for sign in (1.0, -1.0)]
     assert found["block.start_velocity"][0] == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
     ends = [end_of(block(0.4 + sign * step), formulation, duration, speed)[0][0] for sign in (1.0, -1.0)]
     assert float(found["ground.friction"]) == pytest.approx((ends[0] - ends[1]) / (2.0 * step), rel=1e-4)
 
 
 def test_smoothed_gradients_leave_the_run_alone():
-    mechanism, names = foot_and_arm(), ["ground.friction", "foot.mass", "foot.start_velocity", "hinge.upper"]
+    mechanism, names = foot_and_arm(), ["ground.friction", "foot.mass", "foot.start_velocity", "hinge.friction"]
     assert da.validate_gradients(mechanism, VARIATIONAL, names, steps=10, setup=throw, gradient_smoothing=0.03).forward_error < EXACT
     sim = da.Simulation(mechanism, VARIATIONAL, energy_bound=None)
     throw(sim)
@@ -163,8 +169,8 @@ def test_what_cannot_be_differentiated_says_so():
     weights = {"position": np.ones_like(run.position)}
     for value in (-1.0, np.nan, "soft"):
         with pytest.raises(da.GradientError, match="gradient_smoothing"):
-            run.vjp(weights, ["ball.mass"], gradient_smoothing=value)
-    with pytest.raises(da.GradientError, match="ground.friction"):
+            run.vjp(weights, ["ball.mass"], gradient_smoothing=value)  # type: ignore[arg-type]
+    with pytest.raises(da.GradientError, match=r"ground\.friction"):
         run.vjp(weights, ["ground.stickiness"])
     m = da.Mechanism("pin")
     m.body("door", mass=1.0, inertia=np.eye(3), position=(0.3, 0, 0))
@@ -173,7 +179,7 @@ def test_what_cannot_be_differentiated_says_so():
         da.Simulation(m, VARIATIONAL).run(0.02, tape=True)
 
 
-@pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
+@pytest.mark.parametrize("formulation", [VARIATIONAL, pytest.param(METHODS["bdf2"], marks=pytest.mark.slow)], ids=["variational", "bdf2"])
 def test_checkpoints_step_jacobians_and_objectives(formulation, monkeypatch):
     names, found = ["ground.friction", "foot.mass", "hinge.upper", "hinge.start_rate"], []
     for budget in (64_000_000, 20_000):
@@ -188,13 +194,12 @@ def test_checkpoints_step_jacobians_and_objectives(formulation, monkeypatch):
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-9, atol=1e-12)
     # a row of the step's matrix is what one step pulls back
     before = sim.state
-    jacobian = sim.step_jacobian(["ground.friction", "foot.mass"])
+    jacobian = sim.step_jacobian(["ground.friction", "gravity"])
     np.testing.assert_array_equal(sim.state.numbers, before.numbers)
     one = sim.run(formulation.dt, tape=True)
     weights = np.zeros_like(one.position)
     weights[-1, 0, 0] = 1.0
-    pulled = one.vjp({"position": weights}, ["ground.friction", "foot.mass"])
-    for name, value in pulled.items():
+    for name, value in one.vjp({"position": weights}, ["ground.friction", "gravity"]).items():
         np.testing.assert_allclose(jacobian.parameters[name][0], value, rtol=1e-8, atol=1e-12)
 
     def loss(run: da.Trajectory):

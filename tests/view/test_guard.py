@@ -59,7 +59,8 @@ def connect(viewer, path: str, **more) -> object:
     from websockets.sync.client import connect as open_socket
 
     address = f"ws://127.0.0.1:{viewer.server.get_port()}{path}"
-    return open_socket(address, subprotocols=[f"viser-v{viser.__version__}"], open_timeout=30, max_size=None, **more)
+    spoken = [websockets.Subprotocol(f"viser-v{viser.__version__}")]
+    return open_socket(address, subprotocols=spoken, open_timeout=30, max_size=None, **more)
 
 
 def test_sockets_need_it_too(viewer):

@@ -222,11 +222,11 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
         body, older, bar, step, at = tape.bodies[entry, i], tape.older[entry, i], bars.bodies[i], steps.bodies[i], touch.rows_bar[i]
         q, w = load4(body.q), load4(body.w)
         x_bar, phi_bar = load3(at.x), load3(at.phi)
-        if rows == AT_KNOT or rows == AFTER_SMOOTH:
+        if rows in (AT_KNOT, AFTER_SMOOTH):
             add_to3(step.total, 1.0, x_bar)
             add_to4(step.total[3:], 1.0, pull_turn(q, phi_bar))
         else:
-            vg, wg = guessed(body, older, rows)
+            _, wg = guessed(body, older, rows)
             q_bar = pull_turn(add4(load4(body.qp), wg, gamma), phi_bar)
             add_to3(bar.before, 1.0, x_bar)
             add_to4(bar.before[3:], 1.0, q_bar)

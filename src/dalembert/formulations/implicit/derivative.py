@@ -62,7 +62,7 @@ class ImplicitAdjoint(MaximalAdjoint):
         return self.read_on(self.tape, first, last - first)
 
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
+        (bodies, joints, couplings), count = self.engine.sizes, tape.count
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
         worst = self.pull_stages(tape, knots, self.begins(tape), pushes, rows, tensions)
         if not 0.0 <= worst < LOOSE:
