@@ -50,6 +50,30 @@ def test_the_zoo(capsys):
     assert main(["run", "pendulum", "--dt", "0.01", "--duration", "0.1"]) == 0
 
 
+def test_the_doctor_looks_at_the_installation(capsys, monkeypatch, tmp_path):
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    for words in (f"dalembert           {da.__version__}", "processor", "numba", "cache", "run, Variational", "run, Implicit", "agreement", "all is well"):
+        assert words in told
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "open"))
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "it is not used: others can write to" in told
+    assert "not well: cache" in told
+
+
+def test_a_large_file_needs_a_larger_budget(tmp_path, capsys):
+    pytest.importorskip("msgspec")
+    mechanism = da.Mechanism("stones")
+    mechanism.body("stone", da.Convex(points=np.random.default_rng(1).normal(size=(12_000, 3)), mass=1.0))
+    mechanism.save(tmp_path / "stones.json")
+    assert main(["info", str(tmp_path / "stones.json")]) == 3
+    assert "larger Budget(elements=...)" in capsys.readouterr().err
+    assert main(["info", str(tmp_path / "stones.json"), "--budget", "10"]) == 0
+
+
 def test_info_counts(capsys):
     assert main(["info", "double_four_bar"]) == 0
     told = capsys.readouterr().out
@@ -211,7 +235,7 @@ def test_an_interrupted_run_keeps_what_was_computed(tmp_path):
     pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    command = [sys.executable, "-m", "dalembert.cli", "run", "hoberman_sphere", "--dt", "0.002", "--duration", "100", "--out", str(tmp_path / "run.h5")]
+    command = [sys.executable, "-m", "dalembert.cli", "run", "hoberman_sphere", "--dt", "0.002", "--duration", "20", "--out", str(tmp_path / "run.h5")]
     heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a shell's background jobs do not hear Ctrl-C
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=heard)
     os.close(theirs)
@@ -222,7 +246,7 @@ def test_an_interrupted_run_keeps_what_was_computed(tmp_path):
                 told += os.read(ours, 4096).decode(errors="replace")
             except OSError:  # the other side is closed
                 break
-            if not sent and re.search(r"\d+/50000 \[\d+:\d+<[\d:]+, +[\d.]+ ?(steps/s|s/ steps)", told):
+            if not sent and re.search(r"\d+/10000 \[\d+:\d+<[\d:]+, +[\d.]+ ?(steps/s|s/ steps)", told):
                 os.kill(process.pid, signal.SIGINT)
                 sent = True
         assert process.wait(timeout=60) == 130

@@ -17,14 +17,17 @@ from dalembert.errors import (
     SaveError,
     SingularBlockError,
     StepFailure,
+    Terminated,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Moment, Reduced
 from dalembert.formulations.variational import Variational
-from dalembert.gradients.objective import value_and_gradient
+from dalembert.gradients.objective import residuals_and_jacobian, value_and_gradient
 from dalembert.gradients.validate import GradientCheck, validate_gradients
 from dalembert.io.budget import Budget
 from dalembert.io.load import load
+from dalembert.learning import jax as jax
+from dalembert.learning import torch as torch
 from dalembert.mechanism import joints, moving_joints
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
@@ -76,9 +79,11 @@ __all__ = [
     "Sphere",
     "State",
     "StepFailure",
+    "Terminated",
     "Trajectory",
     "Variational",
     "load",
+    "residuals_and_jacobian",
     "validate_gradients",
     "value_and_gradient",
     "zoo",

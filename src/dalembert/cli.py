@@ -1,7 +1,7 @@
-"""The ``dalembert`` command: run, view, info, compare, convert, zoo.
+"""The ``dalembert`` command: run, view, info, compare, convert, zoo, doctor.
 
 Exit codes: 0 done, 1 the simulation failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is missing,
-130 interrupted. Errors are one line on stderr; ``--debug`` shows the traceback.
+130 interrupted, 143 ended by SIGTERM. A run that ends early writes what was computed. Errors are one line on stderr; ``--debug`` shows the traceback.
 """
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ PAGES = {".html": None, ".htm": None}
 PICTURES = {".png": None}
 MODELS = {".toml": "tomli_w", ".json": "msgspec", ".urdf": None}
 EXTRAS = {"h5py": "files", "imageio": "video", "tomli_w": "model", "msgspec": "model", "matplotlib": "plot"}
-#: bytes of a recording that a run may need
-ROOM = 16e9
 
 
 class UsageError(DalembertError):
@@ -137,6 +135,7 @@ def _parser() -> Parser:
     loading.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
     loading.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
     loading.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
+    loading.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
     loading.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
@@ -180,6 +179,8 @@ def _parser() -> Parser:
     convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *FILMS, *PICTURES]))
     convert.add_argument("--lossy", action="store_true", help="leave out what a URDF file cannot hold")
 
+    command("doctor", _doctor, [], "versions, cache, processor and a small run: for bug reports")
+
     zoo = command("zoo", _zoo, [], "list the ready mechanisms, or describe one")
     zoo.add_argument("name", nargs="?", help="a mechanism of the zoo")
     return parser
@@ -208,7 +209,7 @@ def _load(options: argparse.Namespace) -> Any:
         raise ModelError(f"{options.model!r} is a folder; name the model file in it")
     if is_trajectory(path):
         raise ModelError(f"{options.model!r} is a trajectory, not a model; dalembert view and dalembert convert take it")
-    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root)
+    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root, budget=da.Budget().times(options.budget))
     if mechanism.report and options.command != "info":
         print(f"{len(mechanism.report)} things of the file are not simulated; dalembert info {options.model} lists them", file=sys.stderr)
     return mechanism
@@ -258,6 +259,7 @@ def _check_extras(*paths: Path | None) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from dalembert.simulation.room import check_room, series_bytes
     from dalembert.view.plots import PLOTS, new_figure
 
     _check_extras(options.out, options.video)
@@ -269,13 +271,26 @@ def _run(options: argparse.Namespace) -> int:
     mechanism = _load(options)
     if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
         raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
-    steps = round(options.duration / options.dt)
-    if steps * 8.0 * (20 * len(mechanism.bodies) + 30 * len(mechanism.joints)) > ROOM:
-        raise ModelError(f"{steps:,} steps of {mechanism.name!r} would not fit into memory: choose a larger --dt or a shorter --duration")
+    steps = max(1, round(options.duration / options.dt))
+    if options.out is not None:
+        check_room(mechanism, steps, series_bytes(mechanism))
     simulation = _start(mechanism, _formulation(options), options.joints)
     tick = perf_counter()
-    trajectory = simulation.run(options.duration)
+    try:
+        trajectory = simulation.run(options.duration)
+    except BaseException as error:
+        computed = getattr(error, "trajectory", None)
+        if computed is not None and len(computed) > 1:
+            print(f"the run ended at t = {computed.time[-1]:.6g} s; what was asked for is written up to there", file=sys.stderr)
+            _write(options, computed)
+        raise
     _summary(trajectory, perf_counter() - tick)
+    _write(options, trajectory)
+    return INTERRUPTED if len(trajectory) <= steps else DONE
+
+
+def _write(options: argparse.Namespace, trajectory: Any) -> None:
+    """The files that were asked for."""
     for path, write in (
         (options.out, trajectory.save), (options.html, trajectory.to_html), (options.video, trajectory.to_video),
         *((path, lambda p, kind=kind: trajectory.plot(kind, path=p)) for kind, path in options.plot),
@@ -283,7 +298,6 @@ def _run(options: argparse.Namespace) -> int:
         if path is not None:
             write(path)
             print(f"wrote {path}")
-    return INTERRUPTED if len(trajectory) <= steps else DONE
 
 
 def _summary(trajectory: Any, seconds: float) -> None:
@@ -315,7 +329,7 @@ def _view(options: argparse.Namespace) -> int:
         raise UsageError(f"--port must lie between 0 and 65535, got {options.port}")
     where = dict(port=options.port, browser=False if options.no_browser else None)
     if is_trajectory(Path(options.model)):
-        da.Trajectory.load(options.model).view(**where)
+        da.Trajectory.load(options.model, budget=da.Budget().times(options.budget)).view(**where)
         return DONE
     mechanism = _load(options)
     ranges = hold(mechanism) if options.hold else {}
@@ -416,7 +430,7 @@ def _convert(options: argparse.Namespace) -> int:
     if is_trajectory(Path(options.model)):
         if ending in MODELS:
             raise ModelError(f"a trajectory cannot become {options.target}; choose from {', '.join([*TRAJECTORIES, *PAGES, *FILMS, *PICTURES])}")
-        trajectory = da.Trajectory.load(options.model)
+        trajectory = da.Trajectory.load(options.model, budget=da.Budget().times(options.budget))
         write = next((w for kinds, w in ((PAGES, trajectory.to_html), (FILMS, trajectory.to_video), (PICTURES, trajectory.snapshot)) if ending in kinds), trajectory.save)
         write(options.target)
     elif ending not in MODELS:
@@ -430,6 +444,17 @@ def _convert(options: argparse.Namespace) -> int:
         _load(options).save(options.target)
     print(f"wrote {options.target}")
     return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from dalembert.doctor import report
+
+    wrong = []
+    for what, how, well in report():
+        print(f"{what:20}{how}" + ("" if well else "  <- not well"), flush=True)
+        wrong += [] if well else [what]
+    print(f"not well: {', '.join(wrong)}" if wrong else "all is well")
+    return FAILED if wrong else DONE
 
 
 def _zoo(options: argparse.Namespace) -> int:

@@ -85,6 +85,17 @@ class MissingExtraError(DalembertError, ImportError):
     """An optional library is needed for this call; the message names the extra to install."""
 
 
+class Terminated(SystemExit):
+    """The process was asked to end (SIGTERM, SIGHUP) during a run; ``trajectory`` holds what was computed until then.
+
+    Where nobody catches it, the program ends with the signal's exit code, 143 for SIGTERM, after its ``finally`` clauses.
+    """
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(128 + int(signal))
+        self.signal = int(signal)
+
+
 class SaveError(DalembertError, OSError):
     """A file could not be written: the disk is full, the folder is read-only. What was there before is as it was."""
 

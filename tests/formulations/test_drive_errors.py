@@ -128,15 +128,15 @@ def test_a_target_for_a_locked_direction(solver):
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan])
 def test_weights_must_be_positive(weight):
-    with pytest.raises(da.ModelError, match="drive_weight must be positive"):
+    with pytest.raises(da.ModelError, match=r"drive_weight must be (positive|finite)"):
         da.Implicit(dt=0.01, drive_weight=weight)
     sim = da.Simulation(two_motors(), da.Implicit(dt=0.01))
-    with pytest.raises(da.ModelError, match="'left motor' must be positive"):
+    with pytest.raises(da.ModelError, match=r"'left motor' must be (positive|finite)"):
         sim.solve_pose({"left motor": 0.1}, weights={"left motor": weight})
     trajectory = sim.run(0.02)
-    with pytest.raises(da.ModelError, match="'left motor' must be positive"):
+    with pytest.raises(da.ModelError, match=r"'left motor' must be (positive|finite)"):
         trajectory.least_norm({"left motor": weight})
-    with pytest.raises(da.ModelError, match="'left motor' must be positive"):
+    with pytest.raises(da.ModelError, match=r"'left motor' must be (positive|finite)"):
         trajectory.least_norm({"left motor": [1.0, 1.0, 1.0, 1.0, 1.0, weight]})
-    with pytest.raises(da.ModelError, match="drives must be positive"):
+    with pytest.raises(da.ModelError, match=r"drive_weight must be (positive|finite)"):
         trajectory.least_norm(drive_weight=weight)

@@ -172,7 +172,7 @@ def test_friction_of_a_contact_point_acts():
     ({"spring.stiffnes": 1.0}, r"no parameter 'spring.stiffnes'; it has: spring.damping, spring.points, spring.rest, spring.stiffness$"),
     ({"nobody.mass": 1.0}, "no parameter 'nobody.mass'; it has: air.angular"),
     ({"mass": 1.0}, "no parameter 'mass'"),
-    ({3: 1.0}, "no parameter 3"),
+    ({3: 1.0}, "values must be a dict"),
     ({"upper.mass": -1.0}, "mass must be positive"),
     ({"upper.mass": np.nan}, "'upper.mass' must be finite"),
     ({"upper.mass": [1.0, 2.0]}, "'upper.mass' must be a number"),

@@ -323,7 +323,7 @@ def test_a_spin_no_substep_can_follow_fails_and_keeps_the_state():
 
 def failing_controllers():
     return {
-        "NaN": (lambda s: {"shoulder": np.nan}, "shoulder.*not finite"),
+        "NaN": (lambda s: {"shoulder": np.nan}, "shoulder.*must be finite"),
         "unknown name": (lambda s: {"knee": 1.0}, "knee"),
         "no drive": (lambda s: {"elbow": 1.0}, "elbow.*no drive"),
         "wrong size": (lambda s: {"shoulder": [1.0, 2.0]}, "shoulder.*takes 1"),

@@ -256,7 +256,9 @@ class Controller:
 
     def places(self, name: str) -> np.ndarray:
         """Where the numbers of an input stand in the answer, as a mask."""
-        element, nothing = self.mechanism[name] if name in self.mechanism else None, np.zeros(0)
+        if name not in self.mechanism:
+            raise ControlError(f"control_derivative has an input {name!r}, which {self.mechanism.name!r} does not have")
+        element, nothing = self.mechanism[name], np.zeros(0)
         if isinstance(element, Body):
             size: Any = np.zeros(6)
         elif isinstance(element, JointElement):

@@ -1,4 +1,4 @@
-"""Values and gradients of a function of a run, for optimisers."""
+"""Values and gradients of a function of a run, residuals and their Jacobian: for optimisers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,21 +16,21 @@ from dalembert.simulation.trajectory import Trajectory
 
 #: what a loss gives: its value, and its derivatives by what the run gives, as ``Trajectory.vjp`` takes them
 Loss = Callable[[Trajectory], tuple[float, Mapping[str, ArrayLike]]]
+#: what residuals give: their values (m,), and a function from changes of what the run gives, as ``Trajectory.jvp`` has them, to theirs (m,)
+Residuals = Callable[[Trajectory], tuple[ArrayLike, Callable[[Mapping[str, np.ndarray]], ArrayLike]]]
 
 
-class ValueAndGradient:
-    """``f(x) -> (value, gradient)`` of a loss of a run, with the numbers of all parameters in one vector; ``x0``: where they are now.
+class OfParameters:
+    """A run as a function of one vector, the numbers of all its parameters in a row; ``x0``: where they are now.
 
-    ``scipy.optimize.minimize(f, f.x0, jac=True)``; ``values(x)`` gives a vector by names, ``run(x)`` the run, ``vector(values)`` a vector.
+    ``values(x)`` gives a vector by names, ``vector(values)`` a vector, ``run(x)`` the run.
     """
 
-    def __init__(
-        self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None, smoothing: float = 0.0,
-    ) -> None:
-        self.scenario, self.loss, self.smoothing = scenario, loss, smoothing
+    def __init__(self, scenario: Scenario, parameters: Sequence[str], values: Mapping[str, ArrayLike] | None = None) -> None:
+        self.scenario = scenario
         self.names = scenario.names(parameters)
         if not self.names:
-            raise GradientError("value_and_gradient needs at least one parameter")
+            raise GradientError("an objective needs at least one parameter")
         given, sim = dict(values or {}), scenario.simulation({})
         self.x0 = self.vector({name.text: given[name.text] if name.text in given else scenario.value(name, sim) for name in self.names})
 
@@ -57,11 +57,69 @@ class ValueAndGradient:
         """The run with these numbers."""
         return self.scenario.run(self.values(x), tape=tape)
 
+
+class ValueAndGradient(OfParameters):
+    """``f(x) -> (value, gradient)`` of a loss of a run: ``scipy.optimize.minimize(f, f.x0, jac=True)``."""
+
+    def __init__(
+        self, scenario: Scenario, parameters: Sequence[str], loss: Loss, values: Mapping[str, ArrayLike] | None = None, smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(scenario, parameters, values)
+        self.loss, self.smoothing = loss, smoothing
+
     def __call__(self, x: ArrayLike) -> tuple[float, np.ndarray]:
         run = self.run(x, tape=True)
         value, cotangents = self.loss(run)
         gradients = run.vjp(cotangents, [name.text for name in self.names], gradient_smoothing=self.smoothing)
         return float(value), np.concatenate([gradients[name.text].ravel() for name in self.names])
+
+
+class ResidualsAndJacobian(OfParameters):
+    """``r(x) -> (m,)`` of a run and ``r.jacobian(x) -> (m, n)``: ``scipy.optimize.least_squares(r, r.x0, jac=r.jacobian)``."""
+
+    def __init__(
+        self, scenario: Scenario, parameters: Sequence[str], residuals: Residuals, values: Mapping[str, ArrayLike] | None = None,
+        smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(scenario, parameters, values)
+        self.residuals, self.smoothing = residuals, smoothing
+        self._last: tuple[np.ndarray, Trajectory] | None = None
+
+    def _taped(self, x: ArrayLike) -> Trajectory:
+        """The run with a tape; the Jacobian is asked for where the residuals were, and runs nothing again."""
+        numbers = np.array(x, dtype=float)
+        if self._last is None or not np.array_equal(self._last[0], numbers):
+            self._last = numbers, self.run(numbers, tape=True)
+        return self._last[1]
+
+    def __call__(self, x: ArrayLike) -> np.ndarray:
+        return np.asarray(self.residuals(self._taped(x))[0], dtype=float).ravel()
+
+    def jacobian(self, x: ArrayLike) -> np.ndarray:
+        """Column by column: forward sensitivities along each number."""
+        run = self._taped(x)
+        _, change = self.residuals(run)
+        columns = []
+        for name in self.names:
+            for index in np.ndindex(*name.shape):
+                direction = np.zeros(name.shape)
+                direction[index] = 1.0
+                columns.append(np.asarray(change(run.jvp({name.text: direction}, gradient_smoothing=self.smoothing)), dtype=float).ravel())
+        return np.stack(columns, axis=1)
+
+
+def residuals_and_jacobian(
+    mechanism: Mechanism, formulation: Formulation, duration: float, parameters: Sequence[str], residuals: Residuals, *,
+    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, values: Mapping[str, ArrayLike] | None = None,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
+) -> ResidualsAndJacobian:
+    """Residuals of a run as a function of parameters for ``scipy.optimize.least_squares(r, r.x0, jac=r.jacobian)``.
+
+    ``residuals(run)`` gives their values (m,), and a function that turns a change of what the run gives, a dict with "position",
+    "coordinate", ... as ``Trajectory.jvp`` has them, into the change (m,) of the values. The rest is as in ``value_and_gradient``.
+    """
+    scenario = Scenario(mechanism, formulation, duration, setup, inputs, control=control, control_derivative=control_derivative)
+    return ResidualsAndJacobian(scenario, parameters, residuals, values, gradient_smoothing)
 
 
 def value_and_gradient(

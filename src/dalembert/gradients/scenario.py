@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,8 @@ class Scenario:
         """The simulation at its start, with values of parameters in place of the mechanism's own."""
         names = {name.text: name for name in self.names(values)}
         model = {text: value for text, value in values.items() if names[text].kind == "model"}
-        mechanism = with_parameters(self.mechanism, model, checked=self.checked) if model else self.mechanism
-        sim = Simulation(mechanism, self.formulation, energy_bound=None)
-        if self.setup is not None:
-            self.setup(sim)
+        targets = any(name.what == "target" for name in names.values())
+        sim = self._made(with_parameters(self.mechanism, model, checked=self.checked) if model else self.mechanism) if model or targets else self._again()
         start = {text: value for text, value in values.items() if names[text].kind == "start"}
         if start:
             sim._set(lambda setup: self._begin(setup, start, names))
@@ -56,6 +55,25 @@ class Scenario:
             if names[text].kind == "input" and names[text].what == "target":
                 times = sim.time + sim.formulation.dt * np.arange(self.steps + 1)
                 sim.set_target(names[text].owner, _Line(times, np.asarray(value, dtype=float)))
+        return sim
+
+    def _made(self, mechanism: Mechanism) -> Simulation:
+        sim = Simulation(mechanism, self.formulation, energy_bound=None)
+        if self.setup is not None:
+            self.setup(sim)
+        return sim
+
+    @cached_property
+    def _first(self) -> tuple[Simulation, Any, Any, bool]:
+        sim = self._made(self.mechanism)
+        return sim, sim.state, sim._setup.keep(), sim._moved
+
+    def _again(self) -> Simulation:
+        """One simulation, at its start again: making one takes longer than a short run."""
+        sim, state, setup, moved = self._first
+        sim.restore(state)
+        sim._setup.restore(setup)
+        sim._moved = moved
         return sim
 
     def _begin(self, setup: Setup, start: Mapping[str, np.ndarray], names: Mapping[str, Name]) -> Any:

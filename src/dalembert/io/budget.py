@@ -2,17 +2,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dalembert.errors import BudgetError, ModelError
+from dalembert.checks import POSITIVE, POSITIVE_OR_INFINITE, check_fields, checked, whole
+from dalembert.errors import BudgetError
 
-#: elements that a body counts as, with its joints and shapes
-PER_BODY = 200
+#: elements that a body of our own files counts as, and a link of a robot's file, with its joints and shapes
+PER_BODY, PER_LINK = 100, 500
 #: elements that an element of XML counts as
 PER_TAG = 10
 #: elements that two shapes count as which overlap at the start
 PER_OVERLAP = 20
+
+
+#: how many there may be
+SOME = whole("a whole number from 1", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +25,7 @@ class Budget:
     """The most that reading one file may take, with all files that it names.
 
     ``bytes``: what is read, and what it unpacks to; ``elements``: numbers, corners and triangles, pixels, pairs of shapes that
-    may touch (a body counts as 200, an element of XML as 10); ``seconds``, looked at between the parts of a file; ``depth``: how deep
+    may touch (a body counts as 100, a link of a robot as 500, an element of XML as 10); ``seconds``, looked at between the parts of a file; ``depth``: how deep
     things are inside one another. A file that asks for more gets a `BudgetError`, before that is spent wherever it can be known.
     """
 
@@ -30,11 +35,9 @@ class Budget:
     depth: int = 250
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise ModelError(f"{field.name} of a Budget must be a positive number, got {value!r}")
+        check_fields(self, bytes=SOME, elements=SOME, seconds=POSITIVE_OR_INFINITE, depth=SOME)
 
+    @checked(factor=POSITIVE)
     def times(self, factor: float) -> Budget:
         """A budget so many times as large, but for the depth."""
         return replace(self, bytes=int(self.bytes * factor), elements=int(self.elements * factor), seconds=self.seconds * factor)

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dalembert.checks import NOTHING, POSITIVE, checked
 from dalembert.errors import ModelError
 from dalembert.io.budget import Budget, Meter
 from dalembert.io.options import Options
@@ -14,6 +15,7 @@ from dalembert.io.safety import read_model, scan_xml
 from dalembert.mechanism.mechanism import Mechanism
 
 
+@checked(mesh_density=POSITIVE | NOTHING)
 def load(
     path: str | Path,
     *,
@@ -47,6 +49,8 @@ def load(
     a larger one for a large file that you trust.
     """
     path = Path(path)
+    if root is not None and not Path(root).is_dir():
+        raise ModelError(f"load {str(path)!r}: root must be a folder, and there is none at {str(root)!r}")
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
         self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe,

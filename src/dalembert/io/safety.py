@@ -14,7 +14,7 @@ from dalembert.io.budget import PER_TAG, Meter
 
 LONGEST_NAME = 4096  # characters of a file's name
 #: text counts more than once: parsers hold it several times over
-PER_TEXT = 8
+PER_TEXT = 16
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.checks import NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE, check_fields
 
 #: how joints bear their loads; a joint says which in ``Joint.bears``
 GEOMETRIES = ("journal", "ball", "plate")
@@ -38,12 +38,4 @@ class Bearing:
     def __post_init__(self) -> None:
         if self.thrust is None:
             object.__setattr__(self, "thrust", self.radius)
-        for name in ("friction", "radius", "length", "thrust"):
-            try:
-                value = float(getattr(self, name))
-            except (TypeError, ValueError):
-                raise ModelError(f"Bearing: {name} must be a number, got {getattr(self, name)!r}") from None
-            least = name in ("friction", "thrust")
-            if not ((value >= 0.0 if least else value > 0.0) and (np.isfinite(value) or name == "length")):
-                raise ModelError(f"Bearing: {name} must be {'finite and not negative' if least else 'positive'}, got {value}")
-            object.__setattr__(self, name, value)
+        check_fields(self, friction=NOT_NEGATIVE, radius=POSITIVE, length=POSITIVE_OR_INFINITE, thrust=NOT_NEGATIVE)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial import ConvexHull, KDTree, QhullError
 
+from dalembert.checks import NUMBERS, indices, numbers
 from dalembert.errors import ModelError
-from dalembert.mechanism.shapes import Primitive
+from dalembert.mechanism.shapes import LONGEST, Primitive
 
 #: triangles of a hull whose normals differ by less than this lie on one face
 COPLANAR = 1e-9
@@ -39,7 +40,7 @@ class Convex(Primitive):
         except (QhullError, ValueError):
             raise ModelError(f"Convex: the {len(points)} points span no volume; give at least four that do not lie in one plane") from None
         if self.triangles is not None:
-            _check_mesh(points, np.asarray(self.triangles), hull)
+            _check_mesh(points, indices(self.triangles, len(points), "Convex: triangles"), hull)
         corners = points[hull.vertices]
         volume, centre, second = _moments(points, hull)
         corners = corners - centre
@@ -67,14 +68,11 @@ class Convex(Primitive):
 
 
 def _points(value: Any) -> np.ndarray:
-    try:
-        points = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"Convex: points must be an array (n, 3) of numbers, got {type(value).__name__}") from None
-    if points.size == 0:
+    if np.size(NUMBERS(value, "Convex: points")) == 0:
         raise ModelError("Convex: there are no points: the mesh is empty")
-    if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
-        raise ModelError(f"Convex: points must be an array (n, 3) of finite numbers, got shape {points.shape}")
+    points = numbers(None, 3)(value, "Convex: points")
+    if np.abs(points).max() > LONGEST:
+        raise ModelError(f"Convex: points must lie within {LONGEST:g} m, got {np.abs(points).max():g}")
     return points
 
 
@@ -82,8 +80,6 @@ def _check_mesh(points: np.ndarray, triangles: np.ndarray, hull: ConvexHull) -> 
     """A ModelError unless the mesh is closed and all of it lies on its hull."""
     if triangles.size == 0:
         raise ModelError("Convex: the mesh has no triangles: it is empty")
-    if triangles.ndim != 2 or triangles.shape[1] != 3 or triangles.min() < 0 or triangles.max() >= len(points):
-        raise ModelError(f"Convex: triangles must be (k, 3) indices of points, got shape {triangles.shape}")
     size = float(np.ptp(points, axis=0).max())
     used = points[np.unique(triangles)]
     depth = -(hull.equations[:, :3] @ used.T + hull.equations[:, 3:]).max(axis=0)
@@ -111,11 +107,13 @@ def _moments(points: np.ndarray, hull: ConvexHull) -> tuple[float, np.ndarray, n
 
 def _faces(corners: np.ndarray) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """Planes and corner loops of a hull's faces, triangles of one plane joined."""
-    hull = ConvexHull(corners)
+    equations = ConvexHull(corners).equations
+    tree, joined = KDTree(equations), np.zeros(len(equations), dtype=bool)
     planes: list[np.ndarray] = []
-    for equation in hull.equations:
-        if not any(np.abs(equation - p).max() < COPLANAR * (1.0 + abs(equation[3])) for p in planes):
+    for i, equation in enumerate(equations):
+        if not joined[i]:
             planes.append(equation)
+            joined[tree.query_ball_point(equation, COPLANAR * (1.0 + abs(equation[3])), p=np.inf)] = True
     size = float(np.abs(corners).max())
     loops = []
     for equation in planes:

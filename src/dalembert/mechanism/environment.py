@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import NAME, checked, coefficient, numbers, shown, spread, unit_quaternion, vector, whole
 from dalembert.errors import ModelError
 from dalembert.mechanism.shapes import Shape, as_axis
 
@@ -15,18 +16,6 @@ if TYPE_CHECKING:
 
 #: friction coefficient and restitution of pairs that nothing was said about
 DEFAULT_FRICTION, DEFAULT_RESTITUTION = 0.5, 0.0
-
-
-def coefficient(value: Any, what: str, most: float = np.inf) -> float:
-    """A finite number from 0 to ``most``, or a ModelError."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be a number, got {value!r}") from None
-    if not (np.isfinite(number) and 0.0 <= number <= most):
-        bound = "must not be negative" if most == np.inf else f"must lie between 0 and {most:g}"
-        raise ModelError(f"{what} {bound}, got {number:g}")
-    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +109,12 @@ class PairLaw:
     collide: bool
 
 
+#: what a pair may be made of, besides bodies
+TOUCHING = (Ground, Obstacle, HeightField, Collider)
+#: bits of layers and masks
+BITS = whole("a whole number, whose bits count", least=0, most=2**32 - 1)
+
+
 class EnvironmentBuilder:
     """The part of ``Mechanism`` that says what may touch what.
 
@@ -144,37 +139,36 @@ class EnvironmentBuilder:
     def _body(self, body: Body | str, what: str) -> Body:
         raise NotImplementedError
 
+    @checked(name=NAME, layer=BITS, mask=BITS)
     def ground(
         self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: float = DEFAULT_FRICTION,
         restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground",
     ) -> Ground:
         """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient."""
         self._take_name(name, "ground")
-        if not np.isfinite(offset):
-            raise ModelError(f"ground {name!r}: offset must be finite, got {offset}")
-        ground = Ground(name, as_axis(normal, f"normal of ground {name!r}"), float(offset), *self._touch(name, friction, restitution, layer, mask))
+        ground = Ground(name, as_axis(normal, f"ground {name!r}: normal"), offset, *self._touch(name, friction, restitution, layer, mask))
         self.grounds.append(ground)
         self._names[name] = ground
         return ground
 
+    @checked(name=NAME, layer=BITS, mask=BITS)
     def obstacle(
         self, name: str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0), orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
     ) -> Obstacle:
         """Add a shape that stands still in the world; its mass says nothing."""
-        from dalembert.mechanism.mechanism import unit_quaternion, vector
-
         self._take_name(name, "obstacle")
         if not isinstance(shape, Shape):
             raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
         element = Obstacle(
-            name, shape, vector(position, 3, f"position of obstacle {name!r}"),
-            unit_quaternion(orientation, f"orientation of obstacle {name!r}"), *self._touch(name, friction, restitution, layer, mask),
+            name, shape, vector(position, 3, f"obstacle {name!r}: position"),
+            unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, friction, restitution, layer, mask),
         )
         self.obstacles.append(element)
         self._names[name] = element
         return element
 
+    @checked(name=NAME, layer=BITS, mask=BITS)
     def height_field(
         self, heights: ArrayLike, *, origin: ArrayLike = (0.0, 0.0), spacing: ArrayLike = 1.0, friction: float = DEFAULT_FRICTION,
         restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "terrain",
@@ -183,25 +177,24 @@ class EnvironmentBuilder:
 
         Bodies touch it with the balls, ends and corners of their shapes.
         """
-        from dalembert.mechanism.mechanism import vector
-
         self._take_name(name, "height field")
-        grid = np.asarray(heights, dtype=float)
-        if grid.ndim != 2 or min(grid.shape) < 2 or not np.all(np.isfinite(grid)):
+        grid = numbers(None, None)(heights, f"height field {name!r}: heights")
+        if min(grid.shape) < 2:
             raise ModelError(f"height field {name!r} needs a grid of at least 2 x 2 finite heights, got shape {grid.shape}")
         if self.terrains:
             raise ModelError(f"{self.name!r} has the height field {self.terrains[0].name!r} already: put both into one grid")
-        steps = vector(np.broadcast_to(np.asarray(spacing, dtype=float), 2), 2, f"spacing of height field {name!r}")
+        steps = spread(spacing, 2, f"height field {name!r}: spacing")
         if not np.all(steps > 0.0):
             raise ModelError(f"height field {name!r}: spacing must be positive, got {steps}")
         element = HeightField(
-            name, np.ascontiguousarray(grid), vector(origin, 2, f"origin of height field {name!r}"), steps,
+            name, np.ascontiguousarray(grid), vector(origin, 2, f"height field {name!r}: origin"), steps,
             *self._touch(name, friction, restitution, layer, mask),
         )
         self.terrains.append(element)
         self._names[name] = element
         return element
 
+    @checked(name=NAME, layer=BITS, mask=BITS)
     def collider(
         self, name: str, body: Body | str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0),
         orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0), friction: float | None = None, restitution: float | None = None,
@@ -211,8 +204,6 @@ class EnvironmentBuilder:
 
         ``position`` (m, of the shape's centre of mass) and ``orientation`` are in the body's frame.
         """
-        from dalembert.mechanism.mechanism import unit_quaternion, vector
-
         self._take_name(name, "collider")
         owner = self._body(body, f"collider {name!r}")
         if owner is self.world:
@@ -220,13 +211,14 @@ class EnvironmentBuilder:
         if not isinstance(shape, Shape):
             raise ModelError(f"collider {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
         element = Collider(
-            name, owner, shape, vector(position, 3, f"position of collider {name!r}"),
-            unit_quaternion(orientation, f"orientation of collider {name!r}"), *self._touch(name, friction, restitution, layer, mask),
+            name, owner, shape, vector(position, 3, f"collider {name!r}: position"),
+            unit_quaternion(orientation, f"collider {name!r}: orientation"), *self._touch(name, friction, restitution, layer, mask),
         )
         self.colliders.append(element)
         self._names[name] = element
         return element
 
+    @checked
     def contact_point(
         self, body: Body | str, *, point: ArrayLike = (0.0, 0.0, 0.0), radius: float = 0.0, friction: float | None = None,
         restitution: float | None = None,
@@ -235,20 +227,19 @@ class EnvironmentBuilder:
 
         Coefficients that are not given are those of the ground.
         """
-        from dalembert.mechanism.mechanism import vector
-
         owner = self._body(body, "contact_point")
         if owner is self.world:
             raise ModelError("contact_point needs a body that moves, not the world")
-        what = f"contact point of body {owner.name!r}"
+        what = f"contact point {owner.name!r}"
         element = ContactPoint(
-            owner, vector(point, 3, what), coefficient(radius, f"radius of the {what}"),
-            None if friction is None else coefficient(friction, f"friction of the {what}"),
-            None if restitution is None else coefficient(restitution, f"restitution of the {what}", 1.0),
+            owner, vector(point, 3, f"{what}: point"), coefficient(radius, f"{what}: radius"),
+            None if friction is None else coefficient(friction, f"{what}: friction"),
+            None if restitution is None else coefficient(restitution, f"{what}: restitution", 1.0),
         )
         self.contact_points.append(element)
         return element
 
+    @checked
     def contact_pair(
         self, a: Any, b: Any, *, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
     ) -> PairLaw:
@@ -260,8 +251,10 @@ class EnvironmentBuilder:
         names = []
         for end in (a, b):
             name = end if isinstance(end, str) else getattr(end, "name", None)
-            if name not in self._names:
-                raise ModelError(f"contact_pair: {self.name!r} has nothing named {end!r}")
+            if not isinstance(name, str) or name not in self._names:
+                raise ModelError(f"contact_pair: {self.name!r} has nothing named {shown(end)}")
+            if not isinstance(self._names[name], TOUCHING) and self._names[name] not in self.bodies:
+                raise ModelError(f"contact_pair needs bodies, colliders, grounds, obstacles or a height field, got {self._names[name]!r}")
             names.append(name)
         if names[0] == names[1]:
             raise ModelError(f"contact_pair needs two different bodies, got {names[0]!r} twice")
@@ -273,12 +266,9 @@ class EnvironmentBuilder:
     @staticmethod
     def _touch(name: str, friction: Any, restitution: Any, layer: int, mask: int) -> tuple[Any, Any, int, int]:
         """Coefficients and bits of something that touches, checked."""
-        for what, bits in (("layer", layer), ("mask", mask)):
-            if not isinstance(bits, int | np.integer):
-                raise ModelError(f"{what} of {name!r} must be a whole number, whose bits count, got {bits!r}")
         return (
             None if friction is None else coefficient(friction, f"friction of {name!r}"),
-            None if restitution is None else coefficient(restitution, f"restitution of {name!r}", 1.0), int(layer), int(mask),
+            None if restitution is None else coefficient(restitution, f"restitution of {name!r}", 1.0), layer, mask,
         )
 
     @property

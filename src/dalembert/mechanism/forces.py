@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import (
+    ANYTHING,
+    NAME,
+    NOT_NEGATIVE,
+    POSITIVE_OR_INFINITE,
+    check_fields,
+    checked,
+    coefficient,
+    vector,
+    whole,
+)
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import coefficient
 from dalembert.mechanism.shapes import as_axis
 
 if TYPE_CHECKING:
@@ -34,16 +44,7 @@ class Servo:
     bound: float = np.inf
 
     def __post_init__(self) -> None:
-        for name in ("stiffness", "damping"):
-            object.__setattr__(self, name, coefficient(getattr(self, name), f"Servo: {name}"))
-        for name, fine in (("target", np.isfinite), ("bound", lambda value: value > 0.0)):
-            try:
-                value = float(getattr(self, name))
-            except (TypeError, ValueError):
-                raise ModelError(f"Servo: {name} must be a number, got {getattr(self, name)!r}") from None
-            if not fine(value):
-                raise ModelError(f"Servo: {name} must be {'finite' if name == 'target' else 'positive'}, got {value}")
-            object.__setattr__(self, name, value)
+        check_fields(self, stiffness=NOT_NEGATIVE, damping=NOT_NEGATIVE, bound=POSITIVE_OR_INFINITE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +165,7 @@ class ForceBuilder:
     def _body(self, body: Body | str, what: str) -> Body:
         raise NotImplementedError
 
+    @checked(name=NAME, points=ANYTHING)
     def path(
         self, name: str, points: Sequence[tuple[Body | str, ArrayLike]], *, stiffness: float = 0.0, damping: float = 0.0,
         length: float | None = None, law: Law | None = None, drive: str | None = None,
@@ -176,6 +178,7 @@ class ForceBuilder:
         """
         return self._add_path(name, points, stiffness, damping, length, False, law, drive)
 
+    @checked(name=NAME, points=ANYTHING)
     def cable(
         self, name: str, points: Sequence[tuple[Body | str, ArrayLike]], *, stiffness: float, damping: float = 0.0,
         length: float | None = None, drive: str | None = None,
@@ -184,7 +187,7 @@ class ForceBuilder:
         return self._add_path(name, points, stiffness, damping, length, True, None, drive)
 
     def _add_path(self, name: str, points: Any, stiffness: Any, damping: Any, length: Any, pulls: bool, law: Any, drive: Any) -> Path:
-        from dalembert.mechanism.mechanism import rotation_matrix, vector
+        from dalembert.mechanism.mechanism import rotation_matrix
 
         what = f"{'cable' if pulls else 'path'} {name!r}"
         self._take_name(name, "path")
@@ -205,16 +208,17 @@ class ForceBuilder:
             raise ModelError(f"{what}: law must be a function of length and rate, got {law!r}")
         if drive not in (None, "force"):
             raise ModelError(f"{what}: drive must be None or 'force', got {drive!r}")
-        rest = float(steps.sum()) if length is None else coefficient(length, f"length of {what}")
+        rest = float(steps.sum()) if length is None else coefficient(length, f"{what}: length")
         local = np.array([rotation_matrix(b.orientation).T @ (p - b.position) for b, p in zip(bodies, places)])
         element = Path(
-            name, len(self.paths), bodies, local, coefficient(stiffness, f"stiffness of {what}"), coefficient(damping, f"damping of {what}"),
+            name, len(self.paths), bodies, local, coefficient(stiffness, f"{what}: stiffness"), coefficient(damping, f"{what}: damping"),
             rest, pulls, law, drive,
         )
         self.paths.append(element)
         self._names[name] = element
         return element
 
+    @checked(name=NAME)
     def force(
         self, name: str, body: Body | str, force: ArrayLike, *, at: ArrayLike | None = None, follows: bool = False,
     ) -> PointForce:
@@ -222,17 +226,19 @@ class ForceBuilder:
 
         Its direction stays in the world, or turns with the body (``follows``; then ``force`` is in body axes).
         """
-        from dalembert.mechanism.mechanism import rotation_matrix, vector
+        from dalembert.mechanism.mechanism import rotation_matrix
 
         owner = self._moving(name, body, "force")
-        point = np.zeros(3) if at is None else rotation_matrix(owner.orientation).T @ (vector(at, 3, f"force {name!r}, at") - owner.position)
-        return self._keep(self.point_forces, PointForce(name, owner, point, vector(force, 3, f"force {name!r}"), bool(follows)))
+        point = np.zeros(3) if at is None else rotation_matrix(owner.orientation).T @ (vector(at, 3, f"force {name!r}: at") - owner.position)
+        return self._keep(self.point_forces, PointForce(name, owner, point, vector(force, 3, f"force {name!r}: force"), bool(follows)))
 
+    @checked(name=NAME)
     def drag(self, name: str, body: Body | str, *, linear: float = 0.0, angular: float = 0.0) -> Drag:
         """Viscous drag on a body's velocity (N s/m) and angular velocity (N m s/rad)."""
         owner = self._moving(name, body, "drag")
         return self._keep(self.drags, Drag(name, owner, coefficient(linear, f"drag {name!r}: linear"), coefficient(angular, f"drag {name!r}: angular")))
 
+    @checked(name=NAME)
     def penalty(
         self, name: str, body: Body | str, *, point: ArrayLike = (0.0, 0.0, 0.0), normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0,
         stiffness: float, damping: float = 0.0, friction: float = 0.0, tangential: float = 0.0,
@@ -241,20 +247,13 @@ class ForceBuilder:
 
         The way of soft simulators; ``ground`` with ``contact_point`` is the rigid one.
         """
-        from dalembert.mechanism.mechanism import vector
-
         owner, what = self._moving(name, body, "penalty"), f"penalty {name!r}"
-        try:
-            height = float(offset)
-        except (TypeError, ValueError):
-            raise ModelError(f"{what}: offset must be a number, got {offset!r}") from None
-        if not np.isfinite(height):
-            raise ModelError(f"{what}: offset must be finite, got {offset!r}")
         numbers = (coefficient(value, f"{what}: {which}") for value, which in (
             (stiffness, "stiffness"), (damping, "damping"), (friction, "friction"), (tangential, "tangential")))
         return self._keep(self.penalties, Penalty(
-            name, owner, vector(point, 3, f"point of {what}"), as_axis(normal, f"normal of {what}"), height, *numbers))
+            name, owner, vector(point, 3, f"{what}: point"), as_axis(normal, f"{what}: normal"), offset, *numbers))
 
+    @checked(name=NAME)
     def force_law(
         self, name: str, bodies: Body | str | Sequence[Body | str], function: Callable[..., Any] | None = None, *,
         energy: Callable[..., Any] | None = None,
@@ -270,6 +269,7 @@ class ForceBuilder:
             raise ModelError(f"force law {name!r} needs a function that gives wrenches, or an energy")
         return self._keep(self.force_laws, ForceLaw(name, owners, function, energy))
 
+    @checked(name=NAME, rows=whole("a whole number from 1 to 1000", least=1, most=1000))
     def constraint(
         self, name: str, bodies: Body | str | Sequence[Body | str], function: Callable[..., Any], *,
         gradient: Callable[..., Any] | None = None, rows: int = 1,
@@ -282,9 +282,7 @@ class ForceBuilder:
         owners = self._several(name, bodies, "constraint")
         if not callable(function) or not (gradient is None or callable(gradient)):
             raise ModelError(f"constraint {name!r}: function and gradient must be functions of positions and orientations")
-        if not isinstance(rows, int | np.integer) or rows < 1:
-            raise ModelError(f"constraint {name!r}: rows must be a whole number from 1, got {rows!r}")
-        return self._keep(self.constraints, Constraint(name, len(self.constraints), owners, function, gradient, int(rows)))
+        return self._keep(self.constraints, Constraint(name, len(self.constraints), owners, function, gradient, rows))
 
     def _moving(self, name: str, body: Body | str, what: str) -> Body:
         self._take_name(name, what)

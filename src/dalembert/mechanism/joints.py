@@ -7,13 +7,14 @@ A new joint is one new class here. The free directions are, in order, the slides
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import ANYTHING, NOTHING, POSITIVE, SHARE, check_fields, items, number, numbers, one_of, rule_of
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.factors import Factor, motion, motion_columns, table_factors
@@ -48,7 +49,20 @@ __all__ = [
 
 Vector = ArrayLike | str
 Drive = str | None
-DRIVES = (None, "force", "motion")
+DRIVES = one_of(None, "force", "motion")
+DRIVE_LIST = items(DRIVES, "one of these per free direction")
+LIMITS = items(ANYTHING, "a pair (lower, upper), or one per free direction")
+SERVO = rule_of("Servo | None")
+SERVOS = items(SERVO, "one per free direction")
+#: of a limit
+END = number(infinite=True)
+
+
+@cache
+def _directions(slides: str, turns: str) -> tuple[tuple[str, int], ...]:
+    axes = ["xyz".index(a) for a in turns]
+    kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(axes)]
+    return tuple(("slide", "xyz".index(a)) for a in slides) + tuple(zip(kinds, axes))
 
 
 @dataclass(frozen=True)
@@ -94,22 +108,22 @@ class Joint:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        check_fields(self, restitution=SHARE, length=POSITIVE | NOTHING)
         count = self.freedom
         for name in ("stiffness", "damping", "rest", "armature", "friction"):
             object.__setattr__(self, name, self._per_direction(name, count))
         for name in ("stiffness", "damping", "armature", "friction"):
             if any(value < 0.0 for value in getattr(self, name)):
                 raise ModelError(f"{type(self).__name__}: {name} must not be negative, got {getattr(self, name)}")
-        drive = (self.drive,) * count if self.drive is None or isinstance(self.drive, str) else tuple(self.drive)
-        if len(drive) != count:
-            raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction (the others are locked), got {len(drive)}")
-        if "position" in drive:
+        given = self.drive
+        if "position" in ((given,) if isinstance(given, str) else given if isinstance(given, tuple | list) else ()):
             raise ModelError(
                 f"{type(self).__name__}: there is no drive='position'; say drive='motion' (the joint follows its target exactly, whatever force "
                 "that takes) or servo=Servo(...) (a spring-like motor with gains and a force bound)")
-        for value in drive:
-            if value not in DRIVES:
-                raise ModelError(f"{type(self).__name__}: drive must be None, 'force' or 'motion', got {value!r}")
+        given = (DRIVES | DRIVE_LIST)(given, f"{type(self).__name__}: drive")
+        drive = given if isinstance(given, tuple) else (given,) * count
+        if len(drive) != count:
+            raise ModelError(f"{type(self).__name__}: drive needs {count} entries, one per free direction (the others are locked), got {len(drive)}")
         turning = {drive[i] for i, (kind, _) in enumerate(self.directions) if kind == "ball"}
         if "motion" in turning and turning != {"motion"}:
             raise ModelError(f"{type(self).__name__}: a motion drive of a free rotation drives all three of its directions")
@@ -120,8 +134,6 @@ class Joint:
         object.__setattr__(self, "drive", drive)
         object.__setattr__(self, "servo", self._servos(count))
         object.__setattr__(self, "limits", self._pairs(count))
-        if not 0.0 <= self.restitution <= 1.0:
-            raise ModelError(f"{type(self).__name__}: restitution must lie between 0 and 1, got {self.restitution}")
         for i, (lower, upper) in enumerate(self.limits):
             if drive[i] == "motion" and (np.isfinite(lower) or np.isfinite(upper) or self.friction[i] > 0.0):  # type: ignore[index]
                 raise ModelError(f"{type(self).__name__}: direction {i} follows a target: it takes neither limits nor friction")
@@ -132,8 +144,6 @@ class Joint:
         what = type(self).__name__
         if self.bearing is None:
             return
-        if not isinstance(self.bearing, Bearing):
-            raise ModelError(f"{what}: bearing must be a dalembert.Bearing, got {self.bearing!r}")
         if not self.bears:
             raise ModelError(f"{what} has no surfaces that slide on one another and takes no bearing; use friction= for a bound of your own")
         if "motion" in self.drive:  # type: ignore[operator]
@@ -142,8 +152,9 @@ class Joint:
     def _servos(self, count: int) -> tuple[Servo | None, ...]:
         """The servos as one, or None, per free direction."""
         given, what = self.servo, type(self).__name__
-        servos = tuple(given) if isinstance(given, Iterable) else (given,) * count
-        if len(servos) != count or not all(servo is None or isinstance(servo, Servo) for servo in servos):
+        given = (SERVO | SERVOS)(given, f"{what}: servo")
+        servos = given if isinstance(given, tuple) else (given,) * max(count, given is not None)
+        if len(servos) != count:
             raise ModelError(f"{what}: servo needs a Servo, or {count} of them or None, one per free direction, got {given!r}")
         for servo, drive, (kind, _) in zip(servos, self.drive, self.directions):  # type: ignore[arg-type]
             if servo is not None and drive is not None:
@@ -156,18 +167,23 @@ class Joint:
         """The limits as one (lower, upper) per free direction, infinite where there is none."""
         given = self.limits
         what = f"{type(self).__name__}: limits"
-        if given is None or len(given) == 0:
+        if given is None:
             return ((-np.inf, np.inf),) * count
+        given = LIMITS(given, what)
+        if not given:
+            return ((-np.inf, np.inf),) * count
+        if len(given) == 1 and given[0] is None:
+            raise ModelError(f"{what} must be a pair (lower, upper), got {given!r}: leave them out where there are none")
         pairs = [given] * count if len(given) == 2 and all(e is None or np.isscalar(e) for e in given) else list(given)
         if len(pairs) != count:
             raise ModelError(f"{what} must be a pair (lower, upper) or {count} of them, one per free direction, got {given!r}")
         result = []
         for pair in pairs:
-            try:
-                lower, upper = (None, None) if pair is None else pair
-                ends = (-np.inf if lower is None else float(lower), np.inf if upper is None else float(upper))
-            except (TypeError, ValueError):
-                raise ModelError(f"{what} must be pairs of numbers or None, got {given!r}") from None
+            ends = (None, None) if pair is None else LIMITS(pair, what)
+            if len(ends) != 2:
+                raise ModelError(f"{what} must be pairs (lower, upper) of numbers or None, got {given!r}")
+            lower, upper = ends
+            ends = (-np.inf if lower is None else END(lower, what), np.inf if upper is None else END(upper, what))
             if not ends[0] < ends[1]:
                 raise ModelError(f"{what}: the lower one must lie below the upper one, got {pair!r}")
             result.append(ends)
@@ -189,12 +205,9 @@ class Joint:
         return self.bearing is not None or bool(np.isfinite(np.array(self.limits, dtype=float)).any() or any(f > 0.0 for f in self.friction))  # type: ignore[union-attr]
 
     def _per_direction(self, name: str, count: int) -> tuple[float, ...]:
-        try:
-            values = np.asarray(getattr(self, name), dtype=float)
-        except (TypeError, ValueError):
-            raise ModelError(f"{type(self).__name__}: {name} must be numbers, got {getattr(self, name)!r}") from None
-        if not np.all(np.isfinite(values)):
-            raise ModelError(f"{type(self).__name__}: {name} must be finite, got {getattr(self, name)!r}")
+        values = np.asarray(getattr(self, name), dtype=float)
+        if count == 0 and np.any(values):
+            raise ModelError(f"{type(self).__name__}: {name} acts along free directions, and there is none")
         if values.ndim == 0:
             values = np.full(count, float(values))
         if values.shape != (count,):
@@ -208,10 +221,7 @@ class Joint:
         Kinds: "slide" (a distance along the axis), "turn" (an angle about it), "first" and "second" (the two angles
         of a universal joint), "ball" (a component of a rotation vector), "distance" (between the two points).
         """
-        slides = tuple(("slide", "xyz".index(a)) for a in self.slides)
-        turns = ["xyz".index(a) for a in self.turns]
-        kinds = {0: (), 1: ("turn",), 2: ("first", "second"), 3: ("ball",) * 3}[len(turns)]
-        return slides + tuple(zip(kinds, turns))
+        return _directions(self.slides, self.turns)
 
     @property
     def freedom(self) -> int:
@@ -238,11 +248,11 @@ class Joint:
 
     def motion(self, q: np.ndarray) -> np.ndarray:
         """(4, 4): the child's joint frame in the parent's at its coordinates."""
-        return motion(self.offset, self.factors, np.asarray(q, dtype=float))
+        return motion(self.offset, self.factors, numbers(self.freedom)(q, f"{type(self).__name__}.motion: q"))
 
     def motion_columns(self, q: np.ndarray) -> np.ndarray:
         """(freedom, 6): twists (angular, linear) of the child's joint frame, in that frame, per unit rate."""
-        return motion_columns(self.factors, np.asarray(q, dtype=float))
+        return motion_columns(self.factors, numbers(self.freedom)(q, f"{type(self).__name__}.motion_columns: q"))
 
     def describe(self) -> dict[str, Any]:
         """The parameters that make this joint, for printing and for files."""
@@ -333,8 +343,7 @@ class Helical(_AlongAxis):
     pitch: float = 0.01
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.pitch):
-            raise ModelError(f"Helical: pitch must be finite, got {self.pitch}")
+        check_fields(self)  # before anything asks for the lead
         super().__post_init__()
 
     @property
@@ -356,7 +365,10 @@ class Universal(Joint):
     axes: tuple[Vector, Vector] = ("x", "y")
 
     def _axes(self) -> np.ndarray:
-        return _complete({0: as_axis(self.axes[0], "Universal.axes[0]"), 1: as_axis(self.axes[1], "Universal.axes[1]")}, "Universal")
+        axes = items(ANYTHING, "two axes")(self.axes, "Universal.axes")
+        if len(axes) != 2:
+            raise ModelError(f"Universal.axes must be two axes, got {self.axes!r}")
+        return _complete({0: as_axis(axes[0], "Universal.axes[0]"), 1: as_axis(axes[1], "Universal.axes[1]")}, "Universal")
 
 
 @dataclass(frozen=True)
@@ -450,11 +462,6 @@ class Distance(Joint):
     places = False
 
     length: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.length is not None and not (np.isfinite(self.length) and self.length > 0.0):
-            raise ModelError(f"Distance: length must be positive, got {self.length}")
-        super().__post_init__()
 
     @property
     def directions(self) -> tuple[tuple[str, int], ...]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import NAME, checked, spread, whole
+from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
 
 if TYPE_CHECKING:
@@ -77,8 +79,8 @@ class CoordinateMap:
 
     def joint_settings(self, value: ArrayLike | None, rate: ArrayLike | None) -> dict[str, tuple[list[float], list[float]]]:
         """Coordinates and rates of its joints by name, for a value of y (that of ``near`` by default) and its rate (none by default)."""
-        y = self.near if value is None else _spread(value, self.count, f"value of {self!r}")
-        v = _spread(0.0 if rate is None else rate, self.count, f"rate of {self!r}")
+        y = self.near if value is None else spread(value, self.count, f"value of {self!r}")
+        v = spread(0.0 if rate is None else rate, self.count, f"rate of {self!r}")
         settings = {j.name: ([0.0] * j.type.freedom, [0.0] * j.type.freedom) for j in self.joints}
         for joint, direction, q, u in zip(self.joints, self.directions, self.values(y), self.slopes(y) @ v):
             settings[joint.name][0][direction], settings[joint.name][1][direction] = float(q), float(u)
@@ -170,6 +172,7 @@ class MapBuilder:
     def _single_turn(self, joint: JointElement | str, direction: int, what: str) -> JointElement:
         raise NotImplementedError
 
+    @checked(name=NAME, coordinates=whole("a whole number from 1", least=1))
     def coordinate_map(
         self, name: str, joints: Sequence[Any], *, matrix: ArrayLike | None = None, offset: ArrayLike = 0.0,
         function: Callable[..., Any] | None = None, jacobian: Callable[..., Any] | None = None, coordinates: int = 1, near: ArrayLike = 0.0,
@@ -185,7 +188,7 @@ class MapBuilder:
         """
         what = f"coordinate map {name!r}"
         self._take_name(name, "coordinate map")
-        places = [(j, 0) if not isinstance(j, tuple) else j for j in joints]
+        places: list[Any] = [j if isinstance(j, tuple) and len(j) == 2 else (j, 0) for j in joints]
         elements = tuple(self._single_turn(joint, direction, what) for joint, direction in places)
         directions = tuple(int(direction) for _, direction in places)
         if not elements or len({(e, d) for e, d in zip(elements, directions)}) < len(elements):
@@ -202,18 +205,18 @@ class MapBuilder:
             raise ModelError(f"{what}: function and jacobian must be functions of y")
         if function is None and jacobian is not None:
             raise ModelError(f"{what}: a matrix needs no jacobian")
-        numbers = np.zeros((len(elements), 0)) if matrix is None else _finite(matrix, f"matrix of {what}")
+        numbers = np.zeros((len(elements), 0)) if matrix is None else finite()(matrix, f"{what}: matrix")
         if numbers.ndim == 1:
             numbers = numbers[:, None]
         if numbers.ndim != 2 or len(numbers) != len(elements):
             raise ModelError(f"matrix of {what} must have one row per joint, {len(elements)}, got shape {numbers.shape}")
         count = numbers.shape[1] if matrix is not None else coordinates
-        if not isinstance(count, int | np.integer) or not 1 <= count <= len(elements):
+        if not 1 <= count <= len(elements):
             raise ModelError(f"{what}: there must be from 1 to {len(elements)} coordinates y, as many as joints, got {count!r}")
-        constant = _spread(offset, len(elements), f"offset of {what}")
+        constant = spread(offset, len(elements), f"{what}: offset")
         if function is not None and np.any(constant):
             raise ModelError(f"{what}: put the offset into the function")
-        start = _spread(near, int(count), f"near of {what}")
+        start = spread(near, int(count), f"{what}: near")
         element = CoordinateMap(name, len(self.maps), elements, directions, int(count), numbers, constant, function, jacobian, start)
         try:
             element.pilots  # noqa: B018, raises where the map makes no sense
@@ -225,20 +228,3 @@ class MapBuilder:
         self.maps.append(element)
         self._names[name] = element
         return element
-
-
-def _finite(value: ArrayLike, what: str) -> np.ndarray:
-    try:
-        numbers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be numbers, got {value!r}") from None
-    if not np.all(np.isfinite(numbers)):
-        raise ModelError(f"{what} must be finite, got {numbers.tolist()}")
-    return numbers
-
-
-def _spread(value: ArrayLike, count: int, what: str) -> np.ndarray:
-    numbers = _finite(value, what)
-    if numbers.shape not in ((), (count,)):
-        raise ModelError(f"{what} must be a number or {count} numbers, got shape {numbers.shape}")
-    return np.array(np.broadcast_to(numbers, (count,)))

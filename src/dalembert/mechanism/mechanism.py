@@ -11,6 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import (
+    NAME,
+    NOT_NEGATIVE,
+    NOTHING,
+    check_fields,
+    checked,
+    kind_of,
+    numbers,
+    shown,
+    unit_quaternion,
+    vector,
+)
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.environment import (
@@ -33,31 +45,13 @@ from dalembert.mechanism.visuals import Colour, Mesh, Visual
 Energy = Callable[[np.ndarray, np.ndarray], float]
 
 
-def vector(value: ArrayLike, size: int, what: str) -> np.ndarray:
-    """A finite float vector of the given size, or a ModelError that says what was wrong."""
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be {size} numbers, got {value!r}") from None
-    if array.shape != (size,):
-        raise ModelError(f"{what} must be {size} numbers, got shape {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise ModelError(f"{what} must be finite, got {array}")
-    return array
-
-
-def unit_quaternion(value: ArrayLike, what: str) -> np.ndarray:
-    """A unit quaternion, scalar first, from four numbers of any non-zero length."""
-    q = vector(value, 4, what)
-    norm = np.linalg.norm(q)
-    if norm < 1e-12:
-        raise ModelError(f"{what} must not be the zero quaternion")
-    return q / norm
-
-
 def rotation_matrix(q: ArrayLike) -> np.ndarray:
     """(3, 3) matrix of a unit quaternion, scalar first."""
     return Rotation.from_quat(np.asarray(q, dtype=float), scalar_first=True).as_matrix()
+
+
+#: directions of two joints
+TWO = kind_of("two whole numbers, one per joint", lambda value: isinstance(value, tuple | list) and len(value) == 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,19 +146,19 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
     world: Body = field(init=False)
 
     def __post_init__(self) -> None:
+        check_fields(self, name=NAME)
         self.gravity = vector(self.gravity, 3, f"gravity of {self.name!r}")
         self.world = Body("world", -1, 0.0, np.zeros((3, 3)), np.zeros(3), np.array([1.0, 0, 0, 0]))
         self._names: dict[str, Any] = {"world": self.world}
 
     def __getitem__(self, name: str) -> Any:
-        try:
-            return self._names[name]
-        except KeyError:
+        if not isinstance(name, str) or name not in self._names:
             known = ", ".join(sorted(self._names))
-            raise ModelError(f"{self.name!r} has no element named {name!r}; it has: {known}") from None
+            raise ModelError(f"{self.name!r} has no element named {shown(name)}; it has: {known}")
+        return self._names[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return isinstance(name, str) and name in self._names
 
     def __repr__(self) -> str:
         return f"<mechanism {self.name!r}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
@@ -184,7 +178,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
 
     def _take_name(self, name: str, what: str) -> str:
         if not isinstance(name, str) or not name:
-            raise ModelError(f"{what} needs a name that is a non-empty string, got {name!r}")
+            raise ModelError(f"{what} needs a name that is a non-empty string, got {shown(name)}")
         if name in self._names:
             raise ModelError(f"the name {name!r} is taken by {self._names[name]!r}; choose another for this {what}")
         return name
@@ -193,11 +187,12 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         if isinstance(body, str):
             body = self[body]
         if not isinstance(body, Body):
-            raise ModelError(f"{what} needs a body or a body's name, got {body!r}")
+            raise ModelError(f"{what} needs a body or a body's name, got {shown(body)}")
         if self._names.get(body.name) is not body:
             raise ModelError(f"{what}: {body!r} belongs to another mechanism than {self.name!r}")
         return body
 
+    @checked(name=NAME)
     def body(
         self,
         name: str,
@@ -226,8 +221,8 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
             raise ModelError(f"body {name!r} has no shape to collide with: give it one, or use contact_point")
         return self._append_body(
             name, check_mass(mass, name), check_inertia(inertia, name),
-            vector(position, 3, f"position of body {name!r}"), unit_quaternion(orientation, f"orientation of body {name!r}"), shape,
-            bool(collide),
+            vector(position, 3, f"body {name!r}: position"), unit_quaternion(orientation, f"body {name!r}: orientation"), shape,
+            collide,
         )
 
     def _append_body(
@@ -241,6 +236,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         self._names[name] = body
         return body
 
+    @checked
     def visual(
         self,
         body: Body | str,
@@ -255,12 +251,13 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         if not isinstance(geometry, Shape | Mesh):
             raise ModelError(f"a visual of {body.name!r} must be a shape or a Mesh, got {geometry!r}")
         visual = Visual(
-            geometry, vector(position, 3, f"position of a visual of {body.name!r}"),
-            unit_quaternion(orientation, f"orientation of a visual of {body.name!r}"),
-            None if colour is None else tuple(vector(colour, 4, f"colour of a visual of {body.name!r}").tolist()),  # type: ignore[arg-type]
+            geometry, vector(position, 3, f"visual {body.name!r}: position"),
+            unit_quaternion(orientation, f"visual {body.name!r}: orientation"),
+            None if colour is None else tuple(vector(colour, 4, f"visual {body.name!r}: colour").tolist()),  # type: ignore[arg-type]
         )
         self.visuals.setdefault(body.name, []).append(visual)
 
+    @checked(name=NAME)
     def joint(
         self,
         name: str,
@@ -285,8 +282,8 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         if child is self.world:
             raise ModelError(f"joint {name!r}: the world can only be the parent; swap {parent.name!r} and the world")
         points = self._points(at, f"joint {name!r}")
-        turns = [frame, frame] if np.ndim(frame) < 2 else frame  # type: ignore[list-item]
-        axes = [rotation_matrix(unit_quaternion(turn, f"frame of joint {name!r}")) for turn in turns]  # type: ignore[union-attr]
+        turns = self._pair(frame, 4, f"joint {name!r}: frame")
+        axes = [rotation_matrix(unit_quaternion(turn, f"joint {name!r}: frame")) for turn in turns]
         if not type.has_rows:  # the child's frame stands where the motion begins
             home = type.motion(np.zeros(type.freedom))
             points, axes = (points[0], points[1] + axes[1] @ home[:3, 3]), [axes[0], axes[1] @ home[:3, :3]]
@@ -304,12 +301,16 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
 
     @staticmethod
     def _points(at: ArrayLike | tuple[ArrayLike, ArrayLike], what: str) -> tuple[np.ndarray, np.ndarray]:
-        array = np.asarray(at, dtype=float)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        if array.shape == (2, 3):
-            return vector(array[0], 3, f"{what}, at[0]"), vector(array[1], 3, f"{what}, at[1]")
-        point = vector(array, 3, f"{what}, at")
-        return point, point
+        first, second = Mechanism._pair(at, 3, f"{what}: at")
+        return first, second
 
+    @staticmethod
+    def _pair(value: Any, size: int, what: str) -> np.ndarray:
+        """(2, size): a pair of vectors, or one twice."""
+        array = (numbers(size) | numbers(2, size))(value, what)
+        return array if array.ndim == 2 else np.array([array, array])
+
+    @checked(name=NAME, length=NOT_NEGATIVE | NOTHING)
     def spring(
         self,
         name: str,
@@ -325,10 +326,9 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         first, second = self._points(at, f"spring {name!r}")
         if length is None:
             length = float(np.linalg.norm(second - first))
-        if not (np.isfinite(length) and length >= 0.0):
-            raise ModelError(f"spring {name!r}: length must not be negative, got {length}")
         return self.joint(name, PointSpring(stiffness=stiffness, damping=damping, rest=length), parent, child, at=at)
 
+    @checked(name=NAME, directions=TWO)
     def gear(
         self,
         name: str,
@@ -345,9 +345,9 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         """
         self._take_name(name, "gear")
         ends = [self._single_turn(joint, direction, f"gear {name!r}") for joint, direction in zip((first, second), directions)]
-        if not (np.isfinite(ratio) and np.isfinite(offset)):
-            raise ModelError(f"gear {name!r}: ratio and offset must be finite, got {ratio} and {offset}")
-        gear = Coupling(name, len(self.couplings), ends[0], ends[1], float(ratio), float(offset), *directions)
+        if ends[0] is ends[1] and directions[0] == directions[1]:
+            raise ModelError(f"gear {name!r} ties joint {ends[0].name!r} to itself; it needs two joints, or two directions of one")
+        gear = Coupling(name, len(self.couplings), ends[0], ends[1], ratio, offset, *directions)
         self.couplings.append(gear)
         self._names[name] = gear
         return gear
@@ -356,18 +356,19 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         """The joint whose slide or single turn is to be tied to others."""
         element = self[joint] if isinstance(joint, str) else joint
         if not isinstance(element, JointElement) or self._names.get(element.name) is not element:
-            raise ModelError(f"{what} needs joints of {self.name!r}, got {joint!r}")
+            raise ModelError(f"{what} needs joints of {self.name!r}, got {shown(joint)}")
         kinds = element.type.directions
         if not isinstance(direction, int | np.integer) or not 0 <= direction < len(kinds) or kinds[direction][0] in ("ball", "distance") or not element.type.has_rows:
-            raise ModelError(f"{what}: direction {direction} of {element!r} is no slide or single turn that can be tied")
+            raise ModelError(f"{what}: direction {shown(direction)} of {element!r} is no slide or single turn that can be tied")
         return element
 
+    @checked
     def wrench(self, body: Body | str, *, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant wrench on a body: ``force`` in N at the centre of mass, world axes; ``torque`` in N m, body axes."""
         body = self._body(body, "wrench")
         if body is self.world:
             raise ModelError("a wrench on the world moves nothing; name a body")
-        wrench = np.concatenate([vector(force, 3, f"force on {body.name!r}"), vector(torque, 3, f"torque on {body.name!r}")])
+        wrench = np.concatenate([vector(force, 3, f"wrench {body.name!r}: force"), vector(torque, 3, f"wrench {body.name!r}: torque")])
         self.wrenches[body.name] = self.wrenches.get(body.name, np.zeros(6)) + wrench
 
     def load(self, *_: Any, **__: Any) -> NoReturn:
@@ -379,6 +380,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         """Says what to read instead."""
         raise ModelError("Mechanism has no loads: the constant wrenches on bodies are in wrenches")
 
+    @checked(name=NAME)
     def potential(
         self,
         name: str,
@@ -392,12 +394,11 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         ``wrench`` gives force (world) and torque (body axes), six numbers, the negative gradient; without it the
         energy is differentiated numerically. ``force_law`` takes laws over several bodies, and of velocities.
         """
-        if not callable(energy) or not (wrench is None or callable(wrench)):
-            raise ModelError(f"potential {name!r}: energy and wrench must be functions of position and orientation")
         return self.force_law(
             name, body, None if wrench is None else lambda x, q, _: wrench(x[0], q[0]), energy=lambda x, q: energy(x[0], q[0]),
         )
 
+    @checked
     def draw_graph(self, path: str | FilePath | None = None) -> Any:
         """Draw bodies and joints as a graph with its loops, beside the pattern of the step matrix and its fill-in.
 
@@ -407,6 +408,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
 
         return draw_graph(self, path)
 
+    @checked
     def save(self, path: str | FilePath) -> None:
         """Write everything to a .toml or .json file for ``dalembert.load``, or the tree of links and joints to a .urdf file."""
         path = FilePath(path)
@@ -424,6 +426,7 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         """Total mass in kg."""
         return float(sum(b.mass for b in self.bodies))
 
+    @checked(element=NAME)
     def start(
         self,
         element: str,
@@ -438,9 +441,23 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         The arguments are those of ``Simulation.set_joint`` and ``Simulation.set_velocity``.
         """
         found = self[element]
+        moves = isinstance(found, CoordinateMap | JointElement)
+        if not moves and (not isinstance(found, Body) or found is self.world):
+            raise ModelError(f"start needs a joint, a coordinate map or a body that moves, got {found!r}")
+        if moves and not (linear is None and angular is None):
+            raise ModelError(f"start of {found!r}: linear= and angular= are velocities of bodies; a joint has rate=")
+        if not moves and not (value is None and rate is None):
+            raise ModelError(f"start of {found!r}: a value and a rate are those of joints; a body has linear= and angular=")
         if isinstance(found, CoordinateMap):
             self.initial_joints |= found.joint_settings(value, rate)
         elif isinstance(found, JointElement):
+            free = found.type.freedom
+            for given, what in ((value, "value"), (rate, "rate")):
+                if given is not None:
+                    vector(np.atleast_1d(given), free, f"{what} of the start of joint {element!r}")
             self.initial_joints[element] = (value, rate)
         else:
+            for given, what in ((linear, "linear"), (angular, "angular")):
+                if given is not None:
+                    vector(given, 3, f"{what} velocity of the start of {element!r}")
             self.initial_velocities[element] = (linear, angular)

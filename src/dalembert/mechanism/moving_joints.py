@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import ANYTHING, FLAG, NUMBERS, check_fields, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.factors import SPLINE, Factor, frame
 from dalembert.mechanism.joints import Joint
@@ -22,20 +23,6 @@ __all__ = ["MOVING_JOINTS", "CompositeJoint", "SplineCurve", "SplineSurface"]
 LARGEST_TURN = 0.9 * np.pi
 #: laws along directions that a composite takes from its parts
 LAWS = ("stiffness", "damping", "rest", "drive", "servo", "armature", "limits", "friction")
-
-
-def _array(value: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
-    """A finite float array; None in ``shape`` stands for any length."""
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be numbers, got {value!r}") from None
-    if array.ndim != len(shape) or any(want is not None and want != have for want, have in zip(shape, array.shape)):
-        wanted = " x ".join("n" if n is None else str(n) for n in shape)
-        raise ModelError(f"{what} must be {wanted} numbers, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} must be finite")
-    return array
 
 
 def _frame(numbers: np.ndarray, what: str) -> np.ndarray:
@@ -61,6 +48,7 @@ class CompositeJoint(Joint):
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
+        check_fields(self, first=ANYTHING, second=ANYTHING)
         for which, part in (("first", self.first), ("second", self.second)):
             if not isinstance(part, Joint) or not part.places:
                 raise ModelError(f"CompositeJoint: its {which} joint must be one that places its child, such as Revolute(), got {part!r}")
@@ -70,8 +58,8 @@ class CompositeJoint(Joint):
             raise ModelError("CompositeJoint: its two joints must have the same restitution")
         if self.freedom > 6:
             raise ModelError(f"CompositeJoint: its two joints have {self.freedom} coordinates, and two bodies have six at the most")
-        object.__setattr__(self, "position", tuple(_array(self.position, (3,), "CompositeJoint.position").tolist()))
-        object.__setattr__(self, "orientation", tuple(_array(self.orientation, (4,), "CompositeJoint.orientation").tolist()))
+        object.__setattr__(self, "position", tuple(numbers(3)(self.position, "CompositeJoint.position").tolist()))
+        object.__setattr__(self, "orientation", tuple(numbers(4)(self.orientation, "CompositeJoint.orientation").tolist()))
         for name in LAWS:
             own = getattr(self, name)
             if own is None or (np.isscalar(own) and own == 0.0):
@@ -124,7 +112,8 @@ class SplineCurve(Joint):
     closed: bool = False
 
     def __post_init__(self) -> None:
-        values = _array(self.frames, (None, 7), "SplineCurve.frames") if np.size(self.frames) else np.zeros((0, 7))
+        object.__setattr__(self, "closed", FLAG(self.closed, "SplineCurve: closed"))
+        values = numbers(None, 7)(self.frames, "SplineCurve.frames") if np.size(NUMBERS(self.frames, "SplineCurve.frames")) else np.zeros((0, 7))
         least = 3 if self.closed else 4
         if len(values) < least:
             raise ModelError(f"SplineCurve: a {'closed' if self.closed else 'open'} curve needs at least {least} control frames, got {len(values)}")
@@ -163,7 +152,7 @@ class SplineSurface(Joint):
     frames: ArrayLike = ()
 
     def __post_init__(self) -> None:
-        values = _array(self.frames, (None, None, 6), "SplineSurface.frames") if np.size(self.frames) else np.zeros((0, 0, 6))
+        values = numbers(None, None, 6)(self.frames, "SplineSurface.frames") if np.size(NUMBERS(self.frames, "SplineSurface.frames")) else np.zeros((0, 0, 6))
         m, n = values.shape[:2]
         if min(m, n) < 4:
             raise ModelError(f"SplineSurface: a surface needs at least 4 x 4 control frames, got {m} x {n}")

@@ -5,7 +5,7 @@ element anew, so that all checks of the builder apply.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import coefficient, shown
+from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw, coefficient
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import check_inertia, check_mass
@@ -64,12 +66,14 @@ SHIFTS: dict[type, dict[str, str]] = {JointElement: {"turn_parent": "rad", "turn
 GEOMETRY = (*POINTS, *SHIFTS[JointElement])
 
 
-def list_parameters(mechanism: Mechanism, *, shifts: bool = False) -> dict[str, Parameter]:
+def list_parameters(mechanism: Mechanism, *, shifts: bool = False, only: Collection[str] | None = None) -> dict[str, Parameter]:
     """All parameters of a mechanism by name; with ``shifts`` also those that are changes of what was built, and zero: a body's
-    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes.
+    ``centre_of_mass`` (everything on it stays where it is) and turns of a joint's axes. ``only``: of elements with these names.
     """
     found = {"gravity": Parameter(np.array(mechanism.gravity, dtype=float), "m/s^2")}
     for owner, element in owners(mechanism).items():
+        if only is not None and owner not in only:
+            continue
         found |= {f"{owner}.{name}": parameter for name, parameter in _of(mechanism, element).items()}
         if shifts:
             found |= {f"{owner}.{name}": Parameter(np.zeros(3), unit) for name, unit in SHIFTS.get(type(element), {}).items()}
@@ -99,13 +103,11 @@ def with_parameters(mechanism: Mechanism, values: Mapping[str, ArrayLike], *, ch
 def _checked(name: str, value: ArrayLike, old: Any) -> Any:
     """The value as a float or an array of the old one's shape; one number stands for all."""
     shape = np.shape(old)
+    given = finite(infinite=name.rpartition(".")[2] in UNBOUNDED)(value, f"parameter {name!r}")
     try:
-        numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), shape))
-    except (TypeError, ValueError):
-        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {value!r}") from None
-    unbounded = name.rpartition(".")[2] in UNBOUNDED
-    if np.any(np.isnan(numbers)) or (not unbounded and not np.all(np.isfinite(numbers))):
-        raise ModelError(f"parameter {name!r} must be finite, got {value!r}")
+        numbers = np.array(np.broadcast_to(given, shape))
+    except ValueError:
+        raise ModelError(f"parameter {name!r} must be {'a number' if not shape else f'numbers of shape {shape}'}, got {shown(value)}") from None
     return numbers if shape else float(numbers)
 
 

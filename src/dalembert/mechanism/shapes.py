@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import NUMBER, Rule, numbers, unit_quaternion
 from dalembert.errors import ModelError
 
 AXES = {f"{sign}{letter}": factor * unit for sign, factor in (("", 1.0), ("+", 1.0), ("-", -1.0))
@@ -24,36 +25,30 @@ TRIANGLE_SLACK = 1e-9   # of the largest principal moment; flat bodies sit exact
 DEFINITENESS = 1e-14    # of the largest principal moment; below it a moment is rounding noise
 
 SHORTEST, LONGEST = 1e-50, 1e50  # lengths in m between which no volume or inertia leaves the range of floats
+LIGHTEST = 1e-100  # kg
 
 _NOT_GIVEN: Any = None
 
 
 # checks
 
-def _numbers(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """A new float array of the given shape with finite entries."""
-    kind = "a number" if shape == () else f"{shape[0]} numbers" if len(shape) == 1 else f"a {shape[0]}x{shape[1]} matrix of numbers"
-    try:
-        raw = np.asarray(value)
-    except ValueError:  # ragged
-        raw = np.array(None)
-    if raw.dtype.kind not in "iuf" or raw.shape != shape:
-        raise ModelError(f"{what} must be {kind}, got {value!r}")
-    if not np.isfinite(raw).all():
-        raise ModelError(f"{what} must be finite, got {value!r}")
-    return raw.astype(float)
-
-
 def _positive(value: Any, what: str, advice: str) -> float:
-    number = float(_numbers(value, (), what))
-    if number <= 0:
-        raise ModelError(f"{what} must be positive, got {number:g}: {advice}")
-    return number
+    found = NUMBER(value, what)
+    if found <= 0:
+        raise ModelError(f"{what} must be positive, got {found:g}: {advice}")
+    return found
+
+
+def _possible_mass(mass: Any, what: str) -> float:
+    found = _positive(mass, what, "give a light body a small mass, or fix it to another body")
+    if found < LIGHTEST:
+        raise ModelError(f"{what} must be at least {LIGHTEST:g} kg, got {found:g}: its inertia would leave the range of floats")
+    return found
 
 
 def check_mass(mass: Any, name: str) -> float:
     """The mass of the body ``name`` (kg) if it is positive and finite, or a ModelError."""
-    return _positive(mass, f"body {name!r}: mass", "give a light body a small mass, or fix it to another body")
+    return _possible_mass(mass, f"body {name!r}: mass")
 
 
 def check_inertia(inertia: Any, name: str) -> np.ndarray:
@@ -65,7 +60,7 @@ def check_inertia(inertia: Any, name: str) -> np.ndarray:
 
 
 def _possible_inertia(inertia: Any, what: str) -> np.ndarray:
-    J = _numbers(inertia, (3, 3), what)
+    J = numbers(3, 3)(inertia, what)
     largest = np.abs(J).max()
     if np.abs(J - J.T).max() > ASYMMETRY * largest:
         raise ModelError(f"{what} must be symmetric, got {J.tolist()}: give both products of inertia of each pair, with one sign")
@@ -86,7 +81,7 @@ def as_axis(value: Any, what: str) -> np.ndarray:
         if value not in AXES:
             raise ModelError(f'{what} must be "x", "y", "z", "-x", "-y", "-z" or three numbers, got {value!r}')
         return AXES[value].copy()
-    vector = _numbers(value, (3,), what)
+    vector = numbers(3, largest=np.finfo(float).max)(value, what)
     largest = np.abs(vector).max()
     if largest == 0:
         raise ModelError(f"{what} must not be the zero vector: give it a direction")
@@ -99,7 +94,7 @@ def principal_axes(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
 
     With R the matrix of that quaternion, inertia = R diag(moments) R^T. The largest entries of the first two axes are positive.
     """
-    moments, R = np.linalg.eigh(_numbers(inertia, (3, 3), "inertia"))
+    moments, R = np.linalg.eigh(numbers(3, 3)(inertia, "inertia"))
     for k in (0, 1):
         R[:, k] *= np.sign(R[np.argmax(np.abs(R[:, k])), k])
     R[:, 2] = np.cross(R[:, 0], R[:, 1])
@@ -150,7 +145,7 @@ class Primitive(Shape):
             self._set("density", self._positive("density", "give it in kg/m^3, such as 7800 for steel"))
             self._set("mass", self.density * self.volume)
         else:
-            self._set("mass", self._positive("mass", "give a light body a small mass, or fix it to another body"))
+            self._set("mass", _possible_mass(self.mass, f"{name}: mass"))
             self._set("density", self.mass / self.volume)
         _possible_inertia(self.inertia, f"{name}: inertia")
 
@@ -173,14 +168,14 @@ class Primitive(Shape):
         return _positive(getattr(self, name), f"{type(self).__name__}: {name}", advice)
 
     def _check_length(self, name: str) -> None:
-        self._set(name, float(self._lengths(name, ())))
+        self._set(name, float(self._lengths(name, NUMBER)))
 
     def _check_lengths(self, name: str) -> None:
-        self._set(name, tuple(self._lengths(name, (3,)).tolist()))
+        self._set(name, tuple(self._lengths(name, numbers(3)).tolist()))
 
-    def _lengths(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    def _lengths(self, name: str, rule: Rule) -> np.ndarray:
         what = f"{type(self).__name__}: {name}"
-        lengths = _numbers(getattr(self, name), shape, what)
+        lengths = np.asarray(rule(getattr(self, name), what))
         if not ((lengths >= SHORTEST) & (lengths <= LONGEST)).all():
             raise ModelError(f"{what} must be positive and between {SHORTEST:g} and {LONGEST:g} m, got {lengths.tolist()}: "
                              "a thin body needs a small thickness, since its inertia must not vanish")
@@ -345,9 +340,6 @@ def _check_part(index: int, part: tuple[Any, ...]) -> tuple[Shape, tuple[float, 
     what = f"Composite: parts[{index}]"
     if len(part) not in (2, 3) or not isinstance(part[0], Shape):
         raise ModelError(f"{what} must be (shape, position, orientation) or (shape, position), got {part!r}")
-    position = _numbers(part[1], (3,), f"{what}: position")
-    orientation = _numbers(part[2] if len(part) == 3 else (1, 0, 0, 0), (4,), f"{what}: orientation")
-    norm = np.linalg.norm(orientation)
-    if norm < 1e-12:
-        raise ModelError(f"{what}: orientation must not be the zero quaternion: (1, 0, 0, 0) is no turn")
-    return part[0], tuple(position.tolist()), tuple((orientation / norm).tolist())
+    position = numbers(3)(part[1], f"{what}: position")
+    orientation = unit_quaternion(part[2] if len(part) == 3 else (1, 0, 0, 0), f"{what}: orientation")
+    return part[0], tuple(position.tolist()), tuple(orientation.tolist())

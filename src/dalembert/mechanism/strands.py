@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import NAME, POSITIVE, checked, coefficient, numbers, vector
 from dalembert.errors import ModelError
-from dalembert.mechanism.environment import coefficient
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.joints import Cartesian
 from dalembert.mechanism.shapes import Sphere, check_mass
@@ -53,6 +53,7 @@ class StrandBuilder:
     def _body(self, body: Body | str, what: str) -> Body:
         raise NotImplementedError
 
+    @checked(name=NAME)
     def strand(
         self, name: str, points: ArrayLike, *, mass: float, stiffness: float, damping: float = 0.0, length: float | None = None,
         attach: Mapping[int, Body | str] | None = None, pulls: bool = False, radius: float | None = None, colour: Colour = HEMP,
@@ -66,7 +67,7 @@ class StrandBuilder:
 
         Free point i is the body "name i" on the joint "name slide i", the spring from it the path "name stretch i".
         """
-        from dalembert.mechanism.mechanism import rotation_matrix, vector
+        from dalembert.mechanism.mechanism import rotation_matrix
 
         what = f"strand {name!r}"
         self._take_name(name, "strand")
@@ -87,10 +88,8 @@ class StrandBuilder:
         for i in range(len(places)):
             for taken in (f"{name} {i}", f"{name} slide {i}", f"{name} stretch {i}"):
                 self._take_name(taken, what)
-        thick = 0.01 * total if radius is None else float(vector([radius], 1, f"radius of {what}")[0])
-        if thick <= 0.0:
-            raise ModelError(f"{what}: radius must be positive, got {radius!r}")
-        shade: Colour = tuple(vector(colour, 4, f"colour of {what}").tolist())  # type: ignore[assignment]
+        thick = 0.01 * total if radius is None else POSITIVE(radius, f"{what}: radius")
+        shade: Colour = tuple(vector(colour, 4, f"{what}: colour").tolist())  # type: ignore[assignment]
         beside = 0.5 * (np.append(spans, 0.0) + np.append(0.0, spans))
         share = weight * beside / sum(b for i, b in enumerate(beside) if i not in held)
         bodies = []
@@ -132,10 +131,7 @@ class StrandBuilder:
 
 
 def _places(points: ArrayLike, what: str) -> np.ndarray:
-    try:
-        places = np.array(points, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"points of {what} must be numbers (n, 3), got {points!r}") from None
-    if places.ndim != 2 or places.shape[1] != 3 or len(places) < 2 or not np.all(np.isfinite(places)):
+    places = numbers(None, 3)(points, f"{what}: points")
+    if len(places) < 2:
         raise ModelError(f"points of {what} must be two or more finite points (n, 3), got shape {places.shape}")
     return places

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.checks import indices, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.shapes import Box, Composite, Cylinder, Shape, Sphere
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Body, Mechanism
 
 Colour = tuple[float, float, float, float]
+#: m, for pictures, which are drawn in single precision
+FARTHEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +26,11 @@ class Mesh:
     faces: np.ndarray
 
     def __post_init__(self) -> None:
-        vertices, faces = np.array(self.vertices, dtype=np.float32), np.array(self.faces, dtype=np.int32)
-        if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
-            raise ModelError(f"Mesh: vertices must be (n, 3) finite numbers, got shape {vertices.shape}")
-        if faces.ndim != 2 or faces.shape[1] != 3 or (faces.size and not (faces.min() >= 0 and faces.max() < len(vertices))):
-            raise ModelError(f"Mesh: faces must be (m, 3) indices of its {len(vertices)} vertices, got shape {faces.shape}")
-        object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "faces", faces)
+        vertices = numbers(None, 3)(self.vertices, "Mesh: vertices")
+        if vertices.size and np.abs(vertices).max() > FARTHEST:
+            raise ModelError(f"Mesh: vertices must lie within {FARTHEST:g} m, got {np.abs(vertices).max():g}")
+        object.__setattr__(self, "vertices", vertices.astype(np.float32))
+        object.__setattr__(self, "faces", indices(self.faces, len(vertices), "Mesh: faces").astype(np.int32))
 
     def __repr__(self) -> str:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"

@@ -35,21 +35,30 @@ class Rows:
     world: int
     values: list[float] = field(default_factory=list)
     owners: list[str] = field(default_factory=list)
-    entries: tuple[list[int], list[int], list[float]] = field(default_factory=lambda: ([], [], []))
+    #: rows, bodies and gradients (..., 6)
+    entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, owner: str, value: float, gradients: list[tuple[Any, np.ndarray]]) -> None:
-        row = len(self.values)
+        for body, gradient in gradients:
+            self.entries.append((np.array([len(self.values)]), np.array([body]), gradient[None]))
         self.values.append(float(value))
         self.owners.append(owner)
-        for body, gradient in gradients:
-            if body != self.world:
-                self.entries[0].extend([row] * 6)
-                self.entries[1].extend(range(6 * body, 6 * body + 6))
-                self.entries[2].extend(gradient)
+
+    def add_all(self, owners: list[str], values: np.ndarray, parents: np.ndarray, children: np.ndarray, Gp: np.ndarray, Gc: np.ndarray) -> None:
+        """Rows of joints at once: their gradients (n, 6) by the two bodies."""
+        rows = len(self.values) + np.arange(len(values))
+        self.entries += [(rows, parents, Gp), (rows, children, Gc)]
+        self.values.extend(values.tolist())
+        self.owners.extend(owners)
 
     def matrix(self) -> Any:
-        rows, columns, data = self.entries
-        return sparse.csr_matrix((data, (rows, columns)), shape=(len(self.values), 6 * self.world))
+        shape = len(self.values), 6 * self.world
+        if not self.entries:
+            return sparse.csr_matrix(shape)
+        rows, bodies, data = (np.concatenate(parts) for parts in zip(*self.entries))
+        inside = bodies != self.world
+        columns = 6 * bodies[inside, None] + np.arange(6)
+        return sparse.csr_matrix((data[inside].ravel(), (np.repeat(rows[inside], 6), columns.ravel())), shape=shape)
 
 
 def _rows(
@@ -63,16 +72,19 @@ def _rows(
     rows = Rows(placement.sizes[0])
     placement.evaluate()
     opened, gaps = placement.opened()
-    for element, joint, at in zip(mechanism.joints, model.joints, work.joints):
-        for k in range(int(joint["locks"])):
-            direction = int(joint["row_direction"][k])
-            if direction >= 0 and not drives:
-                continue
-            rate = at["rate"][direction] if direction >= 0 else 0.0
-            value = opened[element.index, k] if rates is None else rate
-            rows.add(element.name, value, [(joint["parent"], at["Gp"][k]), (joint["child"], at["Gc"][k])])
-        if not element.type.has_rows:
-            _add_moving(rows, placement, element, rates)
+    held = np.arange(opened.shape[1]) < model.joints["locks"][:, None]
+    direction = model.joints["row_direction"][:, : opened.shape[1]]
+    if not drives:
+        held &= direction < 0
+    values = opened
+    if rates is not None:
+        values = np.where(direction >= 0, np.take_along_axis(work.joints["rate"], np.maximum(direction, 0), axis=1), 0.0)
+    first = 0
+    for last in [j.index for j in mechanism.joints if not j.type.has_rows] + [len(mechanism.joints)]:
+        _add_held(rows, placement, held, values, slice(first, last + 1))
+        if last < len(mechanism.joints):
+            _add_moving(rows, placement, mechanism.joints[last], rates)
+        first = last + 1
     for index, (name, coupling) in enumerate(zip(coupling_names(mechanism), model.couplings)):
         if coupling["law"] == CONSTRAINT:
             ends = [(model.ends[e], work.ends["G"][e]) for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"]))]
@@ -89,6 +101,15 @@ def _rows(
             if not (drives and joint["driven"][i]) and not np.isnan(error):
                 rows.add(name, error, [(joint["parent"], gradients[i, :6]), (joint["child"], gradients[i, 6:])])
     return rows
+
+
+def _add_held(rows: Rows, placement: Placement, held: np.ndarray, values: np.ndarray, which: slice) -> None:
+    """The rows that some joints hold, joint by joint."""
+    joint, k = np.nonzero(held[which])
+    if len(joint):
+        joint = joint + which.start
+        model, work, names = placement.model.joints, placement.work.joints, placement.mechanism.joints
+        rows.add_all([names[j].name for j in joint], values[joint, k], model["parent"][joint], model["child"][joint], work["Gp"][joint, k], work["Gc"][joint, k])
 
 
 def _add_moving(rows: Rows, placement: Placement, element: JointElement, rates: Mapping[str, np.ndarray] | None) -> None:
@@ -149,17 +170,30 @@ class Saddle:
                 break
         return step
 
+    def solve(self, force: np.ndarray, change: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
+        """x and multipliers of W x + G^T multipliers = force, G x = change."""
+        x, multipliers, left = np.zeros(self.count), np.zeros(self.G.shape[0]), self.scale * change
+        for attempt in range(rounds):
+            before = np.abs(left).max(initial=0.0)
+            parts = self.lu.solve(np.concatenate([force if attempt == 0 else np.zeros(self.count), left]))
+            x, multipliers = x + parts[: self.count], multipliers + parts[self.count :]
+            left = self.scale * change - self.G @ x
+            if attempt > 0 and not np.abs(left).max(initial=0.0) < 0.9 * before:
+                break
+        return x, self.scale * multipliers
+
     def pull(self, bar: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
-        """The transposed of ``step`` on a cotangent of it: that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
-        change, held, moved = np.zeros(self.G.shape[0]), np.zeros(self.count), np.zeros(self.G.shape[0])
+        """The transposed of ``step`` on a cotangent of it (or on some, as columns): that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
+        rest = bar.shape[1:]
+        change, held, moved = (np.zeros((size, *rest)) for size in (self.G.shape[0], self.count, self.G.shape[0]))
         for attempt in range(rounds):
             before = np.abs(moved).max(initial=0.0)
-            parts = self.lu.solve(np.concatenate([bar if attempt == 0 else np.zeros(self.count), -moved]))
+            parts = self.lu.solve(np.concatenate([bar if attempt == 0 else np.zeros_like(bar), -moved]))
             held, change = held + parts[: self.count], change + parts[self.count :]
             moved = self.G @ held
             if attempt > 0 and not np.abs(moved).max(initial=0.0) < 0.9 * before:
                 break
-        return self.scale * change, held
+        return self.scale.reshape(-1, *[1] * len(rest)) * change, held
 
 
 def row_values(placement: Placement, wishes: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -179,6 +213,15 @@ def velocity_saddle(placement: Placement, held: np.ndarray, rates: Mapping[str, 
     factors = np.where(held, STIFF, loose)
     G = _rows(placement, {}, rates).matrix()
     return Saddle(_mass_matrix(placement.model, factors), G, LEAST), G, factors
+
+
+def velocity_equations(
+    placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray], velocity: np.ndarray, multipliers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What settled velocities make zero: W (v - wished) + G^T multipliers, and G v minus the rates asked for."""
+    rows = _rows(placement, {}, rates)
+    G, weight = rows.matrix(), _mass_matrix(placement.model, np.where(held, STIFF, np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)))
+    return weight @ (velocity - wished).ravel() + G.T @ multipliers, G @ velocity.ravel() - np.array(rows.values)
 
 
 def mass_blocks(model: Model) -> np.ndarray:
@@ -274,11 +317,30 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
             break
     if size < 1e-9:
         return
+    failed = bodies.copy()
+    bodies[:] = before
+    if _close_boldly(placement, wishes, weight):
+        return
+    bodies[:] = failed
     worst = int(np.argmax(np.abs(rows.values)))
     message = _open_loop(mechanism, rows.owners[worst], abs(rows.values[worst]), wishes)
     bodies[:] = before
     placement.evaluate()
     raise AssemblyError(message)
+
+
+def _close_boldly(placement: Placement, wishes: Mapping[str, np.ndarray], weight: Any) -> bool:
+    """Full steps, whether or not the first ones open the rows further, as in mechanisms with many loops. True if they close them."""
+    for _ in range(20):
+        rows = _rows(placement, wishes, None)
+        size = _size(rows.values)
+        if size < CLOSED:
+            return True
+        if not np.isfinite(size):
+            return False
+        step = Saddle(weight, rows.matrix(), LEAST).step(-np.array(rows.values)).reshape(-1, 6)
+        _move(placement.work.bodies, step, 0.3)
+    return False
 
 
 def _size(values: list[float]) -> float:

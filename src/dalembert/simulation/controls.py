@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import numbers as numbers_rule
+from dalembert.checks import shown
 from dalembert.errors import ControlError, ModelError
 from dalembert.formulations.engine import Engine, Inputs, Samples
 from dalembert.mechanism.forces import Path
@@ -15,6 +17,7 @@ from dalembert.simulation.targets import (
     Motion,
     Table,
     Target,
+    asked,
     follow_turns,
     target_coordinates,
     target_derivative,
@@ -23,6 +26,8 @@ from dalembert.simulation.targets import (
 
 #: largest change of a driven angle within a step, rad
 LARGEST_TURN = 1.5
+#: what an input must be
+finite = numbers_rule()
 #: a force, wrench or tension, or a function of time (s) that gives it
 Input = ArrayLike | Callable[[float], ArrayLike]
 
@@ -236,7 +241,7 @@ def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> 
     for name, value in answer.items():
         tables.timed.get(step, {}).pop(name, None)
         if callable(value):
-            put_input(tables.mechanism, name, value(tables.times(step)), tuple(table[step : step + 1].copy() for table in forces), 0)
+            put_input(tables.mechanism, name, asked(value, tables.times(step), f"the input for {shown(name)}"), tuple(table[step : step + 1].copy() for table in forces), 0)
             tables.timed.setdefault(step, {})[name] = value
         else:
             targets = put_input(tables.mechanism, name, value, forces, step)
@@ -250,14 +255,9 @@ def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> 
 def put_input(mechanism: Mechanism, name: str, value: ArrayLike, forces: tuple[np.ndarray, ...], row: int) -> dict[int, float]:
     """Write what is asked of an element into a row of (wrenches, joint forces, tensions); returns targets by direction."""
     if name not in mechanism:
-        raise ControlError(f"the controller returned an input for {name!r}, which {mechanism.name!r} does not have")
+        raise ControlError(f"the controller returned an input for {shown(name)}, which {mechanism.name!r} does not have")
     element = mechanism[name]
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError):
-        raise ControlError(f"the controller's input for {name!r} must be numbers, got {value!r}") from None
-    if not np.all(np.isfinite(numbers)):
-        raise ControlError(f"the controller's input for {name!r} is not finite: {value!r}")
+    numbers = np.atleast_1d(finite(value, f"the input for {name!r}", ControlError))
     wrench, joint, tension = forces
     if isinstance(element, Body) and element is not mechanism.world:
         if numbers.shape != (6,):

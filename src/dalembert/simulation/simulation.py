@@ -3,14 +3,28 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Real
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import (
+    ANYTHING,
+    BY_NAME,
+    FUNCTION,
+    NOT_NEGATIVE,
+    NOTHING,
+    PORT,
+    POSITIVE,
+    STEP,
+    checked,
+    one_of,
+    shown,
+)
 from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
@@ -28,9 +42,11 @@ from dalembert.simulation.controls import (
     one_knot,
     read_control,
 )
+from dalembert.simulation.ending import ending_in_order, keep
 from dalembert.simulation.energy import EnergyWatch
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Controlled, Record
+from dalembert.simulation.room import check_run, run_bytes, series_bytes
 from dalembert.simulation.setup import Setup
 from dalembert.simulation.state import State
 from dalembert.simulation.targets import (
@@ -72,16 +88,14 @@ class Simulation:
     of the energy that moves about in it, though nothing puts any in, gives an ``EnergyWarning``; None for no watch.
     """
 
+    @checked(mechanism=ANYTHING, target_tolerance=NOT_NEGATIVE, energy_bound=NOT_NEGATIVE | NOTHING)
     def __init__(
         self, mechanism: Mechanism, formulation: Formulation, *, target_tolerance: float = 1e-6, energy_bound: float | None = 0.1,
     ) -> None:
         if not isinstance(mechanism, Mechanism):
-            raise ModelError(f"Simulation needs a Mechanism, got {mechanism!r}")
+            raise ModelError(f"Simulation needs a Mechanism, got {shown(mechanism)}")
         if not mechanism.bodies:
             raise ModelError(f"{mechanism.name!r} has no bodies to simulate")
-        for name, value in (("target_tolerance", target_tolerance), ("energy_bound", 0.0 if energy_bound is None else energy_bound)):
-            if not isinstance(value, Real) or not value >= 0.0:
-                raise ModelError(f"Simulation: {name} must not be negative, got {value!r}")
         self._target_tolerance, self._energy_bound = target_tolerance, energy_bound
         self._source = mechanism
         self._formulation = formulation
@@ -229,6 +243,7 @@ class Simulation:
         """All parameters by name ("elbow.damping", "upper.mass", "gravity"), with their values and units."""
         return list_parameters(self._mechanism)
 
+    @checked(values=BY_NAME)
     def set_parameters(self, values: Mapping[str, ArrayLike]) -> None:
         """Change parameters between runs; pose and velocities stay. Earlier trajectories keep the values they ran with.
 
@@ -247,6 +262,7 @@ class Simulation:
 
     # ---- setting it up
 
+    @checked
     def set_joint(self, name: str, value: ArrayLike | None = None, *, rate: ArrayLike | None = None) -> None:
         """Move a joint (or a coordinate map) to ``value`` (m or rad), with its subtree; loops are closed again. ``rate``: its speed.
 
@@ -256,6 +272,7 @@ class Simulation:
             self._joint(name)
         self._set(lambda setup: setup.move(name, value, rate))
 
+    @checked
     def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
         """Velocity of a body: ``linear`` (m/s, world, of the centre of mass), ``angular`` (rad/s, body frame).
 
@@ -280,6 +297,7 @@ class Simulation:
             setup.restore(before)
             raise
 
+    @checked
     def set_target(self, joint: str, target: Target | None = None, *, rate: Given | None = None, acceleration: Given | None = None) -> None:
         """Target of a motion-driven joint, or of a servo, from now on.
 
@@ -302,6 +320,7 @@ class Simulation:
             self._targets[joint] = Motion(element, (target, rate, acceleration), self.time, self.coordinates(joint), self.rates(joint))
         self._single = None
 
+    @checked
     def set_input(self, name: str, value: Input | None) -> None:
         """Force of a force-driven joint (N or N m), wrench on a body or tension of a driven path from now on; None ends it.
 
@@ -316,6 +335,7 @@ class Simulation:
             InputTables(self._mechanism, self._engine, {}, inputs, self._engine.targets(self._state.numbers), 1, _times(self._state, 1.0), True)
         self._inputs, self._single = inputs, None
 
+    @checked
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
         """Drive a free joint of the world so that its child moves as ``body`` (its namesake by default) did in a recorded run.
 
@@ -328,6 +348,7 @@ class Simulation:
         values = self._setup.coordinates_at(element, zip(series.position, series.orientation))
         self.set_target(joint, (trajectory.time, values))
 
+    @checked
     def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
         """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
 
@@ -349,6 +370,7 @@ class Simulation:
 
     # ---- analysing it
 
+    @checked
     def linearise(self, inputs: Sequence[str] | None = None, coordinates: Sequence[str] | None = None) -> Linearisation:
         """The linear part of the motion about the current state, in independent coordinates: A and B of continuous time and of a step.
 
@@ -361,6 +383,7 @@ class Simulation:
 
         return linearise(self._situation(), inputs, coordinates)
 
+    @checked
     def equilibrium(self, *, stable: bool = False, move: bool = True) -> Equilibrium:
         """The pose near the current one in which all forces are in balance, with its stability.
 
@@ -377,6 +400,7 @@ class Simulation:
             self._moved = True
         return found
 
+    @checked
     def modes(self, coordinates: Sequence[str] | None = None) -> Modes:
         """Vibrations about the current pose, which must be an equilibrium: frequencies, damping, shapes, films of each.
 
@@ -386,6 +410,7 @@ class Simulation:
 
         return find_modes(self._situation(), coordinates)
 
+    @checked
     def step_jacobian(self, parameters: Sequence[str] = (), *, gradient_smoothing: float = 0.0) -> StepJacobian:
         """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing.
 
@@ -420,6 +445,7 @@ class Simulation:
 
     # ---- running it
 
+    @checked(port=PORT)
     def view(
         self, *, port: int = 8080, block: bool = True, browser: bool | None = None, ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> Any:
@@ -440,12 +466,19 @@ class Simulation:
         tables = single.tables(self._targets, self._inputs, self._engine, state, dt, control is not None)
         if control is not None:
             read_control(control, tables, 0)
-        self._moved, self._knot = True, None
-        while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
-            if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
-                raise self._failure(dt)
-        self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
+        self._moved, self._knot, before = True, None, state.numbers.copy()
+        try:
+            while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
+                if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
+                    raise self._failure(dt)
+            self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
+        except BaseException:  # a step is made as a whole
+            if self._state is state:
+                state.numbers[:] = before
+                self._knot = None
+            raise
 
+    @checked(duration=POSITIVE, dt=STEP | NOTHING, control_derivative=one_of("differences", None) | FUNCTION)
     def run(
         self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None, tape: bool = False,
         control_derivative: ControlDerivative | None = "differences",
@@ -454,21 +487,57 @@ class Simulation:
 
         ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench, path: tension}: forces
         act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
-        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run. Ctrl-C stops the run and returns
-        what was computed. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
+        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run.
+
+        Ctrl-C stops the run and returns what was computed, with ``Trajectory.interrupted`` true. An error, of a step or of the controller, and
+        ``Terminated`` on SIGTERM bring it along as their ``trajectory``; the simulation stays at the last good knot. A run that would not
+        fit into memory is refused before it begins; ``stream`` writes to files instead. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
         need, for ``Trajectory.vjp`` and ``Trajectory.jvp``. ``control_derivative``: how the controller's answer changes with what it sees, by
         "differences" of it, or a function of the simulation that returns {input: {what is seen: array}}; None: its inputs count as given.
         """
-        for value, what in ((duration, "duration"), (self._formulation.dt if dt is None else dt, "step")):
-            if not isinstance(value, Real) or not 0.0 < value < np.inf:
-                raise ModelError(f"run needs a positive {what}, got {value!r}")
-        length = self._formulation.dt if dt is None else float(dt)
-        if not (control_derivative in (None, "differences") or callable(control_derivative)):
-            raise ModelError(f"control_derivative must be 'differences', a function of the simulation or None, got {control_derivative!r}")
+        length = self._formulation.dt if dt is None else dt
         return self._run(max(1, round(duration / length)), length, control, progress, tape, control_derivative)
+
+    @checked(duration=POSITIVE, dt=STEP | NOTHING, part=POSITIVE | NOTHING)
+    def stream(
+        self, duration: float, folder: str | FilePath, *, part: float | None = None, control: Control | None = None, dt: float | None = None,
+        progress: bool | None = None,
+    ) -> list[FilePath]:
+        """Advance by ``duration`` seconds and write what happens to files in a folder as it goes, so that memory sets no limit.
+
+        Each file is a trajectory of ``part`` seconds (by default about 64 MB), complete on the disk before the next one begins; returns their
+        paths. ``Trajectory.load(folder)`` reads all as one. What ends the run early, Ctrl-C, a signal or an error, still leaves the
+        last part there. ``control``, ``dt`` and ``progress`` as in ``run``.
+        """
+        from dalembert.simulation import streaming
+
+        length, folder = self._formulation.dt if dt is None else dt, streaming.new_folder(FilePath(folder))
+        steps, files = max(1, round(duration / length)), []
+        most = streaming.PART // (run_bytes(self._engine, self._mechanism) + series_bytes(self._mechanism)) if part is None else round(part / length)
+        bar = Progress(steps, self._mechanism.name, "steps", progress)
+        try:
+            for first in range(0, steps, max(1, most)):
+                count, file = min(max(1, most), steps - first), streaming.part_file(folder, len(files))
+                try:
+                    run = self._run(count, length, control, False)
+                except BaseException as error:
+                    computed = getattr(error, "trajectory", None)
+                    if computed is not None and len(computed) > 1:
+                        computed.save(file)
+                    raise
+                if len(run) > 1 or not files:
+                    run.save(file)
+                    files.append(file)
+                bar.update(first + len(run) - 1)
+                if run.interrupted or len(run) <= count:
+                    break
+        finally:
+            bar.close()
+        return files
 
     def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
+        check_run(engine, mechanism, steps)
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
@@ -478,37 +547,58 @@ class Simulation:
             record.control = Controlled(control, derivative, dict(self._targets), begun.inputs.copy(), tables.times, self._moved, self._formulation)
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
-        done, size = 0, 1 if control is not None else steps
+        done, size, interrupted = 0, 1 if control is not None else steps, False
         chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
+
+        def finish() -> Trajectory:
+            """What was computed."""
+            inputs = tables.recorded(done)
+            readings = engine.read(recording, inputs, done + 1, dt, start)
+            if tables.agree is not None:
+                readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
+            trajectory = read_trajectory(mechanism, type(self._formulation).__name__, _times(begun, dt)(np.arange(done + 1)), readings)
+            trajectory.interrupted = interrupted
+            if record is not None:
+                record.recording, record.inputs, record.steps = recording, inputs, done
+                trajectory.record = record
+            return trajectory
+
         try:
-            while done < steps:
-                count = min(chunk, steps - done)
-                if record is not None:
-                    count = min(count, record.before(done, numbers))
-                    record.engine.tape = record.tape
-                if control is not None:
-                    read_control(control(self), tables, done)
-                tick = clock.perf_counter()
-                self._moved, self._knot = True, None
-                solved = engine.advance(numbers, recording, tables, done, count, dt)
-                spent = clock.perf_counter() - tick
-                done += solved
-                self._state = replace(begun, clock=begun.after(done, dt), inputs=tables.at(max(done - 1, 0)))
-                if solved < count:
-                    if getattr(engine, "ended", None) is not None:
-                        break
-                    if self._let_targets_agree(tables, done):
-                        continue
-                    raise self._failure(dt)
-                bar.update(done)
-                if watch is not None and spent > WATCH_SECONDS:
-                    watch.look(self)
-                if size > 1:
-                    chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
+            with ending_in_order():
+                while done < steps:
+                    count = min(chunk, steps - done)
+                    if record is not None:
+                        count = min(count, record.before(done, numbers))
+                        record.engine.tape = record.tape
+                    if control is not None:
+                        read_control(control(self), tables, done)
+                    tick = clock.perf_counter()
+                    self._moved, self._knot = True, None
+                    with self._whole(numbers, recording):
+                        solved = engine.advance(numbers, recording, tables, done, count, dt)
+                        spent = clock.perf_counter() - tick
+                        self._state = replace(begun, clock=begun.after(done + solved, dt), inputs=tables.at(max(done + solved - 1, 0)))
+                    done += solved
+                    if solved < count:
+                        if getattr(engine, "ended", None) is not None:
+                            break
+                        if self._let_targets_agree(tables, done):
+                            continue
+                        raise self._failure(dt)
+                    bar.update(done)
+                    if watch is not None and spent > WATCH_SECONDS:
+                        watch.look(self)
+                    if size > 1:
+                        chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
         except KeyboardInterrupt:
             bar.close()
+            interrupted, done = True, self._state.steps_since(begun, dt)
             print(f"interrupted at t = {self.time:.6g} s; the trajectory holds what was computed", file=sys.stderr)
+        except BaseException as error:
+            done = self._state.steps_since(begun, dt)
+            keep(error, finish, self.time)
+            raise
         finally:
             bar.close()
             if record is not None:
@@ -516,16 +606,22 @@ class Simulation:
         if watch is not None:
             watch.look(self)
             watch.report(mechanism.name, dt, self._energy_bound)
-        times = _times(begun, dt)(np.arange(done + 1))
-        inputs = tables.recorded(done)
-        readings = engine.read(recording, inputs, done + 1, dt, start)
-        if tables.agree is not None:
-            readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
-        trajectory = read_trajectory(mechanism, type(self._formulation).__name__, times, readings)
-        if record is not None:
-            record.recording, record.inputs, record.steps = recording, inputs, done
-            trajectory.record = record
-        return trajectory
+        return finish()
+
+    @contextmanager
+    def _whole(self, numbers: np.ndarray, recording: Any) -> Iterator[None]:
+        """Steps are made as a whole: what breaks off inside, Ctrl-C too, leaves state and recording as they were."""
+        before, state, mark = numbers.copy(), self._state, getattr(self._engine, "mark", None)
+        page = mark(recording) if mark is not None else None
+        try:
+            yield
+        except BaseException:
+            if self._state is state:
+                numbers[:] = before
+                self._knot = None
+                if mark is not None:
+                    self._engine.go_back(recording, page)  # type: ignore[attr-defined]
+            raise
 
     def _record(self, tables: InputTables, steps: int, dt: float) -> Record:
         """What a run with a tape writes to."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.checks import checked
 from dalembert.errors import ModelError
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class State:
         origin, count, length = self.clock
         return (origin, count + steps, length) if dt == length else (self.time, steps, dt)
 
+    def steps_since(self, earlier: State, dt: float) -> int:
+        """How many steps of length ``dt`` lie between an earlier state and this one."""
+        return 0 if self is earlier else self.clock[1] - earlier.after(0, dt)[1]
+
     def copy(self) -> State:
         """A state that no run changes."""
         return replace(self, numbers=self.numbers.copy(), inputs=self.inputs.copy())
@@ -50,6 +55,7 @@ class State:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write to a file (.npz), which appears whole or not at all."""
         from dalembert.io.whole import write_whole
@@ -58,6 +64,7 @@ class State:
             np.savez(file, kind=np.array(self.kind), clock=np.array(self.clock), numbers=self.numbers, inputs=self.inputs)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path, *, budget: Budget | None = None) -> State:
         """Read what ``save`` wrote. ``budget``: what reading may cost beyond the bytes that the file takes on the disk."""
         from dalembert.io.archives import read_arrays

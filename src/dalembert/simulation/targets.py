@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation, RotationSpline
 
-from dalembert.errors import ModelError
+from dalembert.checks import NUMBERS, shown
+from dalembert.errors import DalembertError, ModelError
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 
 #: coordinates to follow, a function of time that gives them, or a table (times, values)
@@ -33,20 +34,28 @@ class Table:
     """A smooth function through targets (times, values); free rotations are interpolated as rotations."""
 
     def __init__(self, element: JointElement, times: ArrayLike, values: ArrayLike) -> None:
-        t, v = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
-        if t.ndim != 1 or len(t) < 2 or len(v) != len(t) or not (np.all(np.isfinite(t)) and np.all(np.isfinite(v)) and np.all(np.diff(t) > 0.0)):
+        what = f"of a table of targets of joint {element.name!r}"
+        t, v = (np.asarray(NUMBERS(given, f"{which} {what}"), dtype=float) for given, which in ((times, "times"), (values, "values")))
+        if t.ndim != 1 or len(t) < 2 or v.ndim == 0 or len(v) != len(t) or not np.all(np.diff(t) > 0.0):
             raise ModelError(f"a table of targets of joint {element.name!r} needs two or more ascending times and as many finite values")
         self.start, self.end = float(t[0]), float(t[-1])
         rows = np.array([target_coordinates(element, row, time) for row, time in zip(v, t)])
         straight = element.type.freedom - (3 if turns_freely(element) else 0)
         from scipy.interpolate import CubicSpline  # takes long to import, and is seldom needed
 
+        self.times, self.shape = t, v.shape
         self._spline = CubicSpline(t, rows[:, :straight])
         self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if turns_freely(element) else None
 
     def __call__(self, time: float) -> np.ndarray:
         time = min(max(time, self.start), self.end)
         return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
+
+    def basis(self, times: ArrayLike) -> np.ndarray:
+        """(times, points) how much each point of the table counts at some times (s), but in free rotations."""
+        from scipy.interpolate import CubicSpline
+
+        return CubicSpline(self.times, np.eye(len(self.times)))(np.clip(times, self.start, self.end))
 
     def derivative(self, time: float, order: int) -> np.ndarray | None:
         """Rate or acceleration, order 1 or 2; None where rotations are differenced."""
@@ -64,9 +73,9 @@ class Motion:
             raise ModelError(f"joint {element.name!r} turns freely: its rotation has no rates to follow; give the rotations themselves")
         self.element, self.time = element, time
         self.given = tuple(None if item is None else self._function(item) for item in given)
-        for item in self.given:
+        for item, name in zip(self.given, ("target", "rate", "acceleration")):
             if item is not None:
-                item(time)
+                asked(item, time, f"the {name} of joint {element.name!r}")
         #: the lowest derivative that is given, and position and rate at the ends of the panels so far, forwards from ``time``
         self.lowest = next(order for order, item in enumerate(self.given) if item is not None)
         self.panels = [np.array([start, rate], dtype=float)]
@@ -142,9 +151,19 @@ def read_target(element: JointElement, target: Target, time: float) -> Target:
     if isinstance(target, tuple) and len(target) == 2 and np.ndim(target[0]) == 1 and np.size(target[0]) > 1:
         return Table(element, *target)
     if callable(target):
-        target_coordinates(element, target(time), time)
+        target_coordinates(element, asked(target, time, f"the target of joint {element.name!r}"), time)
         return target
     return target_coordinates(element, target, time)
+
+
+def asked(function: Callable[[float], Any], time: float, what: str) -> Any:
+    """What a user's function of time says when it is given; that it says nothing is a ModelError with its own words."""
+    try:
+        return function(time)
+    except DalembertError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{what} is no function of time (s): at t = {time:.6g} s it raised {type(error).__name__}: {error}") from error
 
 
 def target_rates(mechanism: Mechanism, targets: Mapping[str, Target], time: float) -> np.ndarray:
@@ -185,9 +204,10 @@ def follow_turns(vectors: np.ndarray) -> np.ndarray:
 
 def target_coordinates(element: JointElement, value: Any, time: float) -> np.ndarray:
     """Coordinates of a target; a unit quaternion may stand for the rotation vector of a free rotation."""
-    numbers, free = np.atleast_1d(np.asarray(value, dtype=float)), element.type.freedom
+    free, what = element.type.freedom, f"target of joint {element.name!r} at t = {time:.6g} s"
+    numbers = np.atleast_1d(np.asarray(NUMBERS(value, what), dtype=float))
     if turns_freely(element) and numbers.shape == (free + 1,) and np.all(np.isfinite(numbers)) and abs(np.linalg.norm(numbers[-4:]) - 1.0) < 1e-6:
         numbers = np.concatenate([numbers[:-4], Rotation.from_quat(numbers[-4:], scalar_first=True).as_rotvec()])
-    if numbers.shape != (free,) or not np.all(np.isfinite(numbers)):
-        raise ModelError(f"target of joint {element.name!r} at t = {time:.6g} s must be {free} finite numbers, got {value}")
+    if numbers.shape != (free,):
+        raise ModelError(f"{what} must be {free} finite numbers, got {shown(value)}")
     return numbers

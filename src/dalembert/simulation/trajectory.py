@@ -1,6 +1,7 @@
 """What a run leaves behind: poses over time, and everything that can be derived from them, computed when asked for."""
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import (
+    NAMES,
+    NOTHING,
+    NUMBER,
+    PORT,
+    POSITIVE,
+    SIZE,
+    TEXT,
+    as_given,
+    checked,
+    number,
+    numbers,
+    shown,
+)
 from dalembert.errors import ModelError
 from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
@@ -19,6 +34,17 @@ if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
     from dalembert.gradients.events import Derivatives
     from dalembert.io.budget import Budget
+
+
+#: endings of files that ``Trajectory.save`` writes
+ENDINGS = (".h5", ".hdf5", ".csv", ".npz")
+#: pictures per second
+RATE = number("be positive and below 1e6", least=1e-6, most=1e6)
+#: where pictures are seen from
+LOOK = dict(
+    azimuth=NUMBER | NOTHING, elevation=NUMBER | NOTHING, distance=POSITIVE | NOTHING, target=as_given(numbers(3)) | NOTHING, follow=TEXT | NOTHING,
+    show=TEXT | NAMES,
+)
 
 
 @dataclass(frozen=True)
@@ -147,6 +173,8 @@ class Trajectory:
     model: Mechanism | None = field(default=None, repr=False)
     #: what derivatives need, of a run with tape=True
     record: Record | None = field(default=None, repr=False)
+    #: whether Ctrl-C ended the run before its time: a loop over runs may stop there
+    interrupted: bool = False
 
     def _get(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -157,6 +185,22 @@ class Trajectory:
             else:
                 raise ModelError(f"this trajectory holds no {name!r}")
         return self._values[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All series, computed now: what another process gets, or a file. The mechanism stays behind where it cannot be pickled."""
+        self.complete()
+        kept = {**self.__dict__, "_providers": (), "_least_norm": None, "record": None}
+        try:
+            pickle.dumps(self.model)
+        except Exception:  # functions of the user
+            kept["model"] = None
+        return kept
+
+    def complete(self) -> None:
+        """Compute every series now, which otherwise happens when somebody asks for it."""
+        for names, _ in self._providers:
+            for name in names:
+                self._get(name)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -215,8 +259,8 @@ class Trajectory:
         return tuple(Event(float(time), self.happenings[kind], position, turn) for time, kind, position, turn in zip(*series))
 
     def _index(self, kind: str, names: tuple[str, ...], name: str) -> int:
-        if name not in names:
-            raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {name!r}; it has: {', '.join(names)}")
+        if not isinstance(name, str) or name not in names:
+            raise ModelError(f"the trajectory of {self.mechanism!r} has no {kind} {shown(name)}; it has: {', '.join(names)}")
         return names.index(name)
 
     def _body_index(self, name: str) -> int:
@@ -269,6 +313,7 @@ class Trajectory:
             raise ModelError(f"a {kind} can be read only where the mechanism is known: ask the trajectory that a run returned, not one from a file")
         return elements[self._index(kind, tuple(e.name for e in elements), name)]
 
+    @checked(drive_weight=POSITIVE)
     def least_norm(
         self, weights: Mapping[str, ArrayLike] | None = None, *, drive_weight: float = 1.0, knots: ArrayLike | None = None,
     ) -> dict[str, JointSeries]:
@@ -277,9 +322,12 @@ class Trajectory:
         ``weights``: per joint, a number or one per row (1 N and 1 N m weigh alike by default); ``drive_weight``: of all
         motion drives, large to spare the motors; ``knots``: indices of the knots to do (all by default).
         """
+        given = np.zeros(0) if knots is None else np.atleast_1d(np.asarray(knots))
+        if given.size and (given.ndim != 1 or given.dtype.kind not in "iuf" or not np.all((given == np.round(given)) & (np.abs(given + 0.5) < len(self)))):
+            raise ModelError(f"Trajectory.least_norm: knots must be whole numbers from {-len(self)} to {len(self) - 1}, got {shown(knots)}")
         if self._least_norm is None:
             raise ModelError("least-norm forces need the mechanism: ask the trajectory that a run returned, not one from a file")
-        chosen = np.arange(len(self)) if knots is None else np.atleast_1d(np.asarray(knots, dtype=int)) % len(self)
+        chosen = np.arange(len(self)) if knots is None else given.astype(int) % len(self)
         found = self._least_norm(weights, drive_weight, chosen)
         result = {}
         for i, name in enumerate(self.joints):
@@ -295,6 +343,7 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
+    @checked
     def vjp(
         self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
         drive_weight: float | None = None, gradient_smoothing: float = 0.0,
@@ -314,6 +363,7 @@ class Trajectory:
 
         return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
+    @checked
     def jvp(
         self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
         gradient_smoothing: float = 0.0,
@@ -370,35 +420,44 @@ class Trajectory:
         rows, gaps = self._get("violation"), self._get("coupling_violation")
         return np.maximum(np.abs(rows).max(axis=(1, 2), initial=0.0), np.abs(gaps).max(axis=1, initial=0.0))
 
+    @checked(point=numbers(3))
     def point(self, body: str, point: Any) -> np.ndarray:
         """(N, 3) path of a point given in body coordinates, from the centre of mass."""
         series = self.body(body)
-        return series.position + rotate(series.orientation, np.broadcast_to(np.asarray(point, float), (len(self), 3)))
+        return series.position + rotate(series.orientation, np.broadcast_to(point, (len(self), 3)))
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write everything to an HDF5 file, or tables to a .csv or .npz file; the file appears whole or not at all."""
-        if Path(path).suffix.lower() in (".csv", ".npz"):
+        ending = Path(path).suffix.lower()
+        if ending not in ENDINGS:
+            raise ModelError(f"cannot tell by its ending {ending!r} how to save {path}: choose from {', '.join(ENDINGS)}")
+        if ending in (".csv", ".npz"):
             from dalembert.io import tables
 
-            (tables.save_csv if Path(path).suffix.lower() == ".csv" else tables.save_npz)(self, Path(path))
+            (tables.save_csv if ending == ".csv" else tables.save_npz)(self, Path(path))
             return
         from dalembert.io.hdf5 import save_trajectory
 
-        for names, _ in self._providers:
-            for name in names:
-                self._get(name)
+        self.complete()
         save_trajectory(self, Path(path))
 
     @classmethod
+    @checked
     def load(cls, path: str | Path, *, budget: Budget | None = None) -> Trajectory:
-        """Read a trajectory that ``save`` wrote; shapes and a checksum say whether it is the same.
+        """Read a trajectory that ``save`` wrote, or one in parts from the folder of ``Simulation.stream``; shapes and a checksum say whether it is the same.
 
         ``budget``: what reading may cost beyond the bytes that the file takes on the disk.
         """
+        if Path(path).is_dir():
+            from dalembert.simulation.streaming import load_parts
+
+            return load_parts(Path(path), budget)
         from dalembert.io.hdf5 import load_trajectory
 
         return load_trajectory(Path(path), budget)
 
+    @checked
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
         """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
 
@@ -409,6 +468,7 @@ class Trajectory:
 
         return plot_trajectory(self, what, path=path, names=names)
 
+    @checked(fps=RATE)
     def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
         """Write one page that shows the run and works without a network; returns its path.
 
@@ -418,6 +478,7 @@ class Trajectory:
 
         return write_page(self, Path(path), fps=fps)
 
+    @checked(size=SIZE, **LOOK)
     def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
         """Write a picture (.png) of one moment, the end by default. Needs no display.
 
@@ -428,6 +489,7 @@ class Trajectory:
 
         return write_snapshot(self, Path(path), time=time, size=size, **view)
 
+    @checked(fps=number("lie between 1 and 240", least=1.0, most=240.0), speed=POSITIVE | NOTHING, size=SIZE, **LOOK)
     def to_video(self, path: str | Path, *, fps: int = 30, speed: float | None = None, size: tuple[int, int] = (640, 480), **view: Any) -> Path:
         """Write a film (.mp4 or .gif). Needs no display; ``view`` as in ``snapshot``.
 
@@ -437,6 +499,7 @@ class Trajectory:
 
         return write_video(self, Path(path), fps=fps, speed=speed, size=size, **view)
 
+    @checked(port=PORT)
     def view(self, *, port: int = 8080, block: bool = True, browser: bool | None = None) -> Any:
         """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open one for it, by default where there is a display.
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import turn_about
+from dalembert.zoo.links import sized, turn_about
 
 #: name: mass (kg), inertia about z (kg m^2), centre of mass (m), angle (rad)
 BODIES = {
@@ -35,6 +35,7 @@ PINS = (
 )
 
 
+@sized
 def andrews_squeezer(*, torque: float = 0.033, stiffness: float = 4530.0, spring_length: float = 0.07785) -> Mechanism:
     """The squeezer of Hairer and Wanner II and of the IVP test set (IFToMM benchmark A03), in the x-y plane.
 

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Cylinder
-from dalembert.zoo.links import at_least_one
+from dalembert.zoo.links import at_least_one, sized
 
 
+@sized
 def box_drop(
     *, size: float = 0.5, mass: float = 1.0, height: float = 0.4, orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
     friction: float = 0.5, restitution: float = 0.0,
@@ -20,6 +21,7 @@ def box_drop(
     return mechanism
 
 
+@sized
 def contact_cylinder(
     contacts: int = 8, *, mass: float = 1.0, radius: float = 0.5, length: float = 0.1, height: float = 0.05, friction: float = 0.2,
 ) -> Mechanism:

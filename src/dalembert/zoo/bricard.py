@@ -6,12 +6,13 @@ import numpy as np
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
-from dalembert.zoo.links import turn_from_x
+from dalembert.zoo.links import sized, turn_from_x
 
 POINTS = np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], dtype=float)
 AXES = ("y", "z", "x", "y", "z", "x")
 
 
+@sized
 def bricard(*, length: float = 1.0, width: float = 0.1, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """Five square rods and the ground along the edges of a cube (IFToMM benchmark A04), released at rest.
 

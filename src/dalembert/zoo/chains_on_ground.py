@@ -6,9 +6,10 @@ import numpy as np
 from dalembert.mechanism.joints import Spherical
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Sphere
-from dalembert.zoo.links import at_least_one, rod_between
+from dalembert.zoo.links import at_least_one, rod_between, sized
 
 
+@sized
 def snake(links: int = 10, *, mass: float = 1.0, length: float = 1.0, radius: float = 0.05, height: float = 0.2, bend: float = 0.1, friction: float = 0.2) -> Mechanism:
     """``links`` rods on ball joints, in a zigzag that turns by ``bend`` (rad) at each joint, ``height`` (m) above the ground.
 
@@ -31,6 +32,7 @@ def snake(links: int = 10, *, mass: float = 1.0, length: float = 1.0, radius: fl
     return mechanism
 
 
+@sized
 def sphere_chain(spheres: int = 10, *, mass: float = 1.0, radius: float = 0.25, height: float = 0.5, slope: float = 0.1, friction: float = 0.5) -> Mechanism:
     """``spheres`` in a row, each on a ball joint where it touches the next, rising by ``slope`` (rad) from ``height`` (m).
 

@@ -8,11 +8,13 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 HINGES: dict[str, Joint] = {"revolute": Revolute(axis="z"), "spherical": Spherical()}
 HINGE_BEARING = Bearing(friction=0.2, radius=0.01, length=1.5, thrust=0.008)
 
 
+@sized
 def door(
     hinge: str = "revolute",
     *,
@@ -39,6 +41,7 @@ def door(
     return mechanism
 
 
+@sized
 def rubbing_door(
     *,
     width: float = 0.9,

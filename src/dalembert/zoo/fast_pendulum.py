@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 
+@sized
 def fast_pendulum(rate: float = 50.0, *, length: float = 1.0, mass: float = 1.0, radius: float = 0.05, pinned: bool = True) -> Mechanism:
     """A rod along +x that turns freely about y at ``rate`` (rad/s) around the origin, without gravity (Quaternion, Fig. 6).
 

@@ -18,7 +18,7 @@ from dalembert.mechanism.joints import Drive, Fixed, Prismatic, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box, Cylinder, Ellipsoid, Shape
 from dalembert.zoo.drives import DriveMotion, Plane, Point, plane, push_rod, rod_ends, smooth_step, strut
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 SIDES = {"left": 1.0, "right": -1.0}
 X, Y, Z = np.eye(3)
@@ -31,6 +31,7 @@ SHOULDER_WIDTH, UPPER_ARM, FOREARM = 0.24, 0.30, 0.26
 PHALANGES, FINGERS = (0.045, 0.028, 0.022), {"index": 0.033, "middle": 0.011, "ring": -0.011, "little": -0.033}
 
 
+@sized
 def animatronic_figure(*, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
     """The figure in its reference pose (in the spirit of Quaternion, Fig. 9, tables 4 to 6); masses from 0.3 g to 49.2 kg.
 
@@ -275,6 +276,7 @@ GESTURES = {
 }
 
 
+@sized
 def figure_motion(*, start: float = 1.0, gestures: Mapping[str, Gesture] = GESTURES) -> DriveMotion:
     """Targets of the 27 drives over time: each swings as its gesture says, from rest, fully after ``start`` (s).
 

@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 #: bones from the knuckle to the tip, m and kg
 LENGTHS, MASSES, THICKNESS = (0.05, 0.03, 0.02), (0.06, 0.03, 0.015), 0.014
@@ -24,6 +25,7 @@ def _bones(mechanism: Mechanism, stiffness: float, damping: float) -> list[Body]
     return bodies
 
 
+@sized
 def curling_finger(
     *, bend: Sequence[float] = (1.0, 0.9, 0.6), curvature: Sequence[float] = (0.0, 0.0, 0.0), curl: float = 0.2, rate: float = 0.0,
     stiffness: float = 0.0, damping: float = 0.0,
@@ -45,6 +47,7 @@ def curling_finger(
     return mechanism
 
 
+@sized
 def cable_finger(
     *, cable: float = 2e4, rest: float = 0.0, stiffness: float = 0.02, damping: float = 2e-4, pull: float = 0.0, lever: float = 0.008,
 ) -> Mechanism:

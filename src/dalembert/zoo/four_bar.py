@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import at_least_one, rod_between, slender_rod_between
+from dalembert.zoo.links import at_least_one, rod_between, sized, slender_rod_between
 
 
+@sized
 def four_bar_chain(
     segments: int = 3,
     *,
@@ -51,6 +52,7 @@ def four_bar_chain(
     return mechanism
 
 
+@sized
 def n_four_bar(n: int = 2, *, rate: float = 1.0, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """``n`` parallelograms side by side (IFToMM benchmark A02): every horizontal pose is singular.
 
@@ -76,6 +78,7 @@ def n_four_bar(n: int = 2, *, rate: float = 1.0, length: float = 1.0, mass: floa
     return mechanism
 
 
+@sized
 def double_four_bar(*, rate: float = 1.0, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """``n_four_bar`` with two parallelograms, the benchmark's usual size."""
     return n_four_bar(2, rate=rate, length=length, mass=mass, gravity=gravity)

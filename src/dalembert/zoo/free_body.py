@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Composite, Cylinder
-from dalembert.zoo.links import turn_about
+from dalembert.zoo.links import sized, turn_about
 
 
+@sized
 def free_body(
     inertia: ArrayLike = (1.0, 2.0, 3.0), *, angular_velocity: ArrayLike = (0.3, 0.0, 1.0), velocity: ArrayLike = (0.0, 0.0, 0.0), mass: float = 1.0
 ) -> Mechanism:
@@ -24,6 +25,7 @@ def free_body(
     return mechanism
 
 
+@sized
 def t_handle(*, spin: float = 15.0, disturbance: float = 0.01) -> Mechanism:
     """A steel T in free space that flips over in regular intervals (Dzhanibekov; Quaternion, Fig. 4).
 

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import POSITIVE, checked, numbers, shown
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Revolute, Spherical
 from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.zoo.links import sized
 
 GAMMA = pi / 10
 S, C = sin(0.5 * GAMMA), cos(0.5 * GAMMA)
@@ -52,6 +54,7 @@ class _Rod:
         return np.column_stack([cos(opening) * b - sin(opening) * t, sin(opening) * b + cos(opening) * t, np.cross(b, t)])
 
 
+@checked(arm=POSITIVE, rod_mass=POSITIVE, velocity=numbers(3))
 def hoberman_sphere(
     *,
     arm: float = 0.1,
@@ -80,6 +83,7 @@ def hoberman_sphere(
     centers = hubs()
     apart = centers @ centers.T
     edges = [(i, j) for i in range(30) for j in range(i + 1, 30) if abs(apart[i, j] - cos(2.0 * GAMMA)) < 1e-9]
+    moving = bool(spin or opening_rate or np.any(velocity))
     meetings: dict[tuple[int, str], list[tuple[np.ndarray, Body]]] = {}
     for k, (i, j) in enumerate(edges):
         normal = np.cross(centers[i], centers[j]) / sin(2.0 * GAMMA)
@@ -92,7 +96,7 @@ def hoberman_sphere(
             rods = [_Rod(bisector, tangent), _Rod(bisector, -tangent)]
             pair = [_add_rod(mechanism, rod, arm, opening, rod_mass) for rod in rods]
             mechanism.joint(f"pivot {2 * k + wedge}", hinge, pair[0], pair[1], at=arm * cos(opening) / S * bisector)
-            for body, rod in zip(pair, rods):
+            for body, rod in zip(pair, rods) if moving else ():
                 _start_rod(mechanism, body, rod, arm, opening, opening_rate, spin, np.asarray(velocity, dtype=float))
             pairs.append(pair)
         (first_out_i, first_out_mid), (second_out_mid, second_out_j) = pairs
@@ -145,6 +149,7 @@ class HobermanInertia(NamedTuple):
     rotational_slope: float
 
 
+@sized
 def hoberman_inertia(opening: float, *, arm: float = 0.1, rod_mass: float = 0.02) -> HobermanInertia:
     """M(phi) and I(phi), which is isotropic by symmetry, with their derivatives by phi."""
     unit = RODS * rod_mass * arm**2
@@ -165,6 +170,7 @@ def _radii() -> tuple[float, float]:
     return (1.0 / S - 0.5 * S) ** 2, (0.5 * S) ** 2
 
 
+@sized
 def hoberman_exact(
     time: ArrayLike, *, arm: float = 0.1, opening: float = 0.7, spin: float = 0.0, opening_rate: float = 0.0, rod_mass: float = 0.02
 ) -> np.ndarray:
@@ -173,6 +179,8 @@ def hoberman_exact(
     M phi'' + M' phi'^2 / 2 - I' (L/I)^2 / 2 = 0 with the angular momentum L = I spin constant.
     """
     times = np.atleast_1d(np.asarray(time, dtype=float))
+    if times.ndim != 1 or not times.size or times[0] < 0.0 or np.any(np.diff(times) < 0.0):
+        raise ModelError(f"hoberman_exact: time must be ascending from 0, got {shown(time)}")
     momentum = hoberman_inertia(opening, arm=arm, rod_mass=rod_mass).rotational * spin
 
     def motion(_: float, state: np.ndarray) -> tuple[float, float]:
@@ -187,9 +195,12 @@ def hoberman_exact(
     return solved.y[0]
 
 
+@sized
 def hoberman_opening(position: ArrayLike, *, arm: float = 0.1) -> np.ndarray:
     """The opening (rad) of a simulated sphere, from the positions (..., 240, 3) of its rods (their mean square radius)."""
     position = np.asarray(position, dtype=float)
+    if position.ndim < 2 or position.shape[-2:] != (RODS, 3):
+        raise ModelError(f"hoberman_opening: position must be (..., {RODS}, 3) numbers, got shape {position.shape}")
     out = position - position.mean(axis=-2, keepdims=True)
     square = np.einsum("...ij,...ij->...", out, out) / (RODS * arm**2)
     far, near = _radii()

@@ -11,6 +11,7 @@ from dalembert.errors import ControlError
 from dalembert.mechanism.joints import Prismatic
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Cylinder, Sphere
+from dalembert.zoo.links import sized
 
 #: the ball's height above the pole's middle, leg at rest (m)
 SEAT = 0.2
@@ -18,6 +19,7 @@ SEAT = 0.2
 LONGEST_STEP = 0.003
 
 
+@sized
 def hopper(*, friction: float = 0.2) -> Mechanism:
     """A ball of 1 kg on a pole of 0.2 kg, standing on the pole's lower end. Bodies "ball" and "pole", joint "leg"."""
     mechanism = Mechanism("hopper")
@@ -31,6 +33,7 @@ def hopper(*, friction: float = 0.2) -> Mechanism:
     return mechanism
 
 
+@sized
 def hopper_turn(axis: tuple[float, float, float] = (1.0, 1.0, 0.0), *, takeoff: float = 0.1, push: float = 55.0, flight: float = 0.8) -> Callable[[Any], dict[str, Any]]:
     """A controller for ``hopper``: push off for ``takeoff`` seconds, turn once about ``axis`` within ``flight`` seconds, land and stand.
 

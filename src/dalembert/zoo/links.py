@@ -5,9 +5,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import POSITIVE, checked, whole
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Rod
+
+#: of a mechanism of the zoo: sizes and masses are positive, and there are some of what is counted
+sized = checked(
+    length=POSITIVE, mass=POSITIVE, radius=POSITIVE, arm=POSITIVE, rod_mass=POSITIVE, strand_length=POSITIVE, strand_mass=POSITIVE, span=POSITIVE, crank=POSITIVE,
+    rod=POSITIVE, width=POSITIVE, **dict.fromkeys(("n", "segments", "links", "spheres", "contacts"), whole("a whole number from 1", least=1, most=10**6)),
+    points=whole("a whole number from 2", least=2, most=10**6),
+)
 
 
 def turn_from_x(direction: np.ndarray) -> np.ndarray:

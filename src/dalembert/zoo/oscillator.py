@@ -4,8 +4,10 @@ from __future__ import annotations
 from dalembert.mechanism.joints import Prismatic
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 
+@sized
 def mass_spring(
     *, mass: float = 2.0, stiffness: float = 50.0, damping: float = 0.0, displacement: float = 0.1, rate: float = 0.0
 ) -> Mechanism:
@@ -21,6 +23,7 @@ def mass_spring(
     return mechanism
 
 
+@sized
 def damped_oscillator(*, mass: float = 2.0, stiffness: float = 50.0, damping: float = 3.0, displacement: float = 0.1) -> Mechanism:
     """``mass_spring`` with a damper that leaves it underdamped (15 % of critical)."""
     return mass_spring(mass=mass, stiffness=stiffness, damping=damping, displacement=displacement)

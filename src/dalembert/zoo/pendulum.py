@@ -6,11 +6,12 @@ from numpy.typing import ArrayLike
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import at_least_one, rod_between
+from dalembert.zoo.links import at_least_one, rod_between, sized
 
 JOINTS: dict[str, Joint] = {"revolute": Revolute(axis="y"), "spherical": Spherical()}
 
 
+@sized
 def pendulum(
     n: int = 1,
     joint: str = "revolute",
@@ -38,6 +39,7 @@ def pendulum(
     return chain
 
 
+@sized
 def double_pendulum(
     *, length: float = 1.0, mass: float = 1.0, radius: float = 0.05, gravity: ArrayLike = (0.0, 0.0, -9.81)
 ) -> Mechanism:

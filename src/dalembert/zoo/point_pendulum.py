@@ -3,11 +3,14 @@ from __future__ import annotations
 
 from math import cos, pi, sin, sqrt
 
+from dalembert.checks import POSITIVE, checked, number
 from dalembert.mechanism.joints import Distance
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Sphere
+from dalembert.zoo.links import sized
 
 
+@sized
 def simple_pendulum(*, angle: float = -0.5 * pi, rate: float = 0.0, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """The point-mass pendulum of IFToMM benchmark A01 in the x-y plane, gravity along -y.
 
@@ -23,6 +26,7 @@ def simple_pendulum(*, angle: float = -0.5 * pi, rate: float = 0.0, length: floa
     return mechanism
 
 
+@checked(angle=number("lie between 0 and pi/2", above=0.0, most=0.5 * pi - 1e-9), length=POSITIVE, mass=POSITIVE, gravity=POSITIVE)
 def conical_pendulum(*, angle: float = pi / 6, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81) -> Mechanism:
     """A point mass that circles the vertical z axis at a constant ``angle`` (rad) from it, starting at +x towards +y.
 

@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box, Capsule, Cylinder, Sphere
+from dalembert.zoo.links import sized
 
 #: stiffness (N m/rad) and damping (N m s/rad) of the joints' controllers
 GAINS = {"hip": (100.0, 5.0), "thigh": (80.0, 4.0), "calf": (60.0, 3.0)}
@@ -42,6 +43,7 @@ STANDING = Gait()
 WALKING = Gait(b=0.2, a1=0.25, d1=0.8, a2=-0.3, d2=-1.5)
 
 
+@sized
 def quadruped(*, gait: Gait = STANDING, friction: float = 0.8, clearance: float = 0.0) -> Mechanism:
     """Trunk and four legs of hip, thigh and calf, feet ``clearance`` (m) above the ground in the pose that ``gait`` starts with.
 
@@ -84,6 +86,7 @@ def _dress(mechanism: Mechanism) -> None:
         mechanism.visual(f"{leg} calf", Capsule(radius=0.014, length=SEGMENT, mass=1.0), position=(0.0, 0.0, 0.12 - SEGMENT / 2), colour=dark)
 
 
+@sized
 def leg_controller(gait: Gait = WALKING) -> Callable[[Any], dict[str, float]]:
     """The controller of Variational Algorithm 6 for ``quadruped``: what its springs and dampers lack of the PD law."""
 

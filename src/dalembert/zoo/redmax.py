@@ -18,6 +18,7 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Cartesian, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 Vector = tuple[float, float, float]
 DOWN: Vector = (0.0, 0.0, -980.0)
@@ -82,6 +83,7 @@ _SCENES: dict[int, tuple[str, Vector, list[Link]]] = {
 }
 
 
+@sized
 def redmax_scene(number: int = 0, *, drive: str | None = None) -> Mechanism:
     """A scene of the RedMax code: 0, 1, 3, 5, 6, 7, 9, 10, 11, 12, or 100, the task of its optimisation.
 

@@ -19,7 +19,7 @@ from dalembert.mechanism.joints import Drive, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.shapes import Box
 from dalembert.zoo.drives import DriveMotion, Point, direction_of, meeting, smooth_step
-from dalembert.zoo.links import rod_between, turn_about
+from dalembert.zoo.links import rod_between, sized, turn_about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +69,7 @@ class SatelliteDesign:
         return panel, direction_of(free_end, middle)
 
 
+@sized
 def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive = "motion") -> Mechanism:
     """A free-flying satellite with its solar wing stowed (in the spirit of Quaternion, Fig. 8, tables 4 to 6).
 
@@ -112,6 +113,7 @@ def solar_panel_satellite(design: SatelliteDesign | None = None, *, drive: Drive
     return mechanism
 
 
+@sized
 def satellite_drives(panel: float, design: SatelliteDesign | None = None) -> dict[str, float]:
     """Coordinates (rad) of the driven hinges when the first panel stands ``panel`` rad above the x axis: they agree to rounding."""
     design = SatelliteDesign() if design is None else design
@@ -120,6 +122,7 @@ def satellite_drives(panel: float, design: SatelliteDesign | None = None) -> dic
     return {"root": a - design.stowed, **dict.fromkeys(design.driven[1:], opened)}
 
 
+@sized
 def deployment(design: SatelliteDesign | None = None, *, start: float = 0.0, duration: float = 10.0) -> DriveMotion:
     """Targets of the driven hinges over time: the wing unfolds from rest to rest, from ``start`` (s) on, within ``duration`` (s)."""
     design = SatelliteDesign() if design is None else design

@@ -10,9 +10,10 @@ from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Prismatic, Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 
+@sized
 def slider_crank(
     *,
     crank: float = 0.15,

@@ -8,8 +8,10 @@ from dalembert.mechanism.joints import Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import SplineCurve
 from dalembert.mechanism.shapes import Box, Capsule
+from dalembert.zoo.links import sized
 
 
+@sized
 def spline_shoulder(*, ribs: float = 0.14, stiffness: float = 4.0, damping: float = 0.3, raised: float = 1.0) -> Mechanism:
     """A shoulder blade on ribs of radius ``ribs`` (m), held by a spring (N m per unit of the curve), with an arm that starts ``raised`` (rad).
 

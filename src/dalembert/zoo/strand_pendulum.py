@@ -8,8 +8,10 @@ import numpy as np
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Box
+from dalembert.zoo.links import sized
 
 
+@sized
 def strand_pendulum(
     *, length: float = 1.0, mass: float = 1.0, angle: float = 0.6, points: int = 7, strand_length: float = 0.6, strand_mass: float = 0.3,
     stiffness: float = 20.0, damping: float = 0.0, anchor: bool = False,

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Revolute
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 
+@sized
 def three_link_loop(
     *, angle: float = pi / 4, span: float = 1.0, radius: float = 0.05, gravity: ArrayLike = (0.0, 0.0, -9.81)
 ) -> Mechanism:

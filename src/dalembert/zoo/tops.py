@@ -8,9 +8,10 @@ import numpy as np
 from dalembert.mechanism.joints import Spherical
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.shapes import Composite, Cylinder
-from dalembert.zoo.links import turn_about
+from dalembert.zoo.links import sized, turn_about
 
 
+@sized
 def heavy_top(*, spin: float = 150.0, precession: float = -4.61538) -> Mechanism:
     """The heavy top of Bruls and Cardona (2010): 15 kg, 1 m from the held point, its axis along the body's y axis.
 
@@ -24,6 +25,7 @@ def heavy_top(*, spin: float = 150.0, precession: float = -4.61538) -> Mechanism
     return mechanism
 
 
+@sized
 def spinning_top(*, spin: float = 120.0, tilt: float = pi / 9, precession: float = 0.0) -> Mechanism:
     """A toy top on its tip that precesses and nods (in the spirit of Quaternion, Fig. 5).
 

@@ -8,7 +8,7 @@ form, so that they agree with one another to rounding.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from math import acos, asin, atan2, cos, hypot, pi, sin, sqrt
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from dalembert.checks import checked, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Fixed, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -32,7 +33,7 @@ from dalembert.zoo.drives import (
     strut,
     strut_stroke,
 )
-from dalembert.zoo.links import rod_between
+from dalembert.zoo.links import rod_between, sized
 
 SIDES = {"left": 1.0, "right": -1.0}
 DRIVES = ("ankle drive", "knee drive", "hip pitch drive", "hip roll")
@@ -74,26 +75,34 @@ class WalkerDesign:
         return sqrt(self.shank**2 + self.thigh**2 + 2.0 * self.shank * self.thigh * cos(self.knee_bend))
 
 
-def walker_legs(design: WalkerDesign | None = None, *, drive: Drive = "motion", gravity: ArrayLike = (0.0, 0.0, -9.81)) -> Mechanism:
+@sized
+def walker_legs(
+    design: WalkerDesign | None = None, *, drive: Drive = "motion", passive: Collection[str] = (), gravity: ArrayLike = (0.0, 0.0, -9.81),
+) -> Mechanism:
     """Two legs between the ground and a pelvis (in the spirit of Quaternion, Figs. 10 and 11, tables 4 to 6).
 
     38 bodies and 45 joints: "base", "pelvis", and per side, "left ..." and "right ...", the chain "foot", "ankle",
     "shank", "thigh", "hip pitch bracket", "hip yaw bracket", the linkages, motors and covers. Driven per side:
     "ankle drive" (crank, rad), "knee drive" (strut, m), "hip pitch drive" (crank, rad), "hip roll" (rad). Passive joints
-    of the chain: "ankle roll", "ankle pitch", "knee", "hip pitch", "hip yaw". ``drive``: "motion", "force" or None.
+    of the chain: "ankle roll", "ankle pitch", "knee", "hip pitch", "hip yaw". ``drive``: "motion", "force" or None;
+    ``passive``: names of drives that are joints without one.
     """
     design = WalkerDesign() if design is None else design
+    drives = {f"{side} {name}": drive for side in SIDES for name in DRIVES}
+    if unknown := set(passive) - set(drives):
+        raise ModelError(f"walker_legs: passive must be names of drives ({', '.join(drives)}), got {', '.join(sorted(unknown))}")
+    drives.update(dict.fromkeys(passive))
     mechanism = Mechanism("walker legs", gravity=gravity)
     base = mechanism.body("base", Box(size=(0.6, 0.7, 0.04), mass=45.0), position=(0.0, 0.0, -0.02))
     mechanism.joint("ground", Fixed(), mechanism.world, base, at=(0.0, 0.0, -0.04))
     height = design.ankle_height + design.hip_height + design.hip_drop
     pelvis = mechanism.body("pelvis", Box(size=(0.2, 0.34, 0.2), mass=design.pelvis_mass), position=(0.0, 0.0, height))
     for name, side in SIDES.items():
-        _add_leg(mechanism, name, 0.5 * side * design.spacing, base, pelvis, design, drive)
+        _add_leg(mechanism, name, 0.5 * side * design.spacing, base, pelvis, design, drives)
     return mechanism
 
 
-def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body, design: WalkerDesign, drive: Drive) -> None:
+def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body, design: WalkerDesign, drives: dict[str, Drive]) -> None:
     lean, thigh_lean = design.reference
     ankle_at = np.array([0.0, y, design.ankle_height])
     shank_frame = plane(ankle_at, (sin(lean), 0.0, cos(lean)), (cos(lean), 0.0, -sin(lean)))
@@ -114,18 +123,18 @@ def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body
     mechanism.joint(f"{name} ankle pitch", Revolute(axis="y"), ankle, shank, at=ankle_at)
     mechanism.joint(f"{name} knee", Revolute(axis="-y"), shank, thigh, at=knee_at)
     mechanism.joint(f"{name} hip pitch", Revolute(axis="y"), thigh, pitch, at=hip_at)
-    mechanism.joint(f"{name} hip roll", Revolute(axis="x", drive=drive), pitch, yaw, at=hip_at)
+    mechanism.joint(f"{name} hip roll", Revolute(axis="x", drive=drives[f"{name} hip roll"]), pitch, yaw, at=hip_at)
     mechanism.joint(f"{name} hip yaw", Revolute(axis="z"), yaw, pelvis, at=hip_at)
 
     push_rod(
         mechanism, f"{name} ankle drive", shank, ankle, shank_frame, pivot=design.ankle_crank[0], tip=design.ankle_crank[1],
-        end=design.ankle_arm, drive=drive, mass=0.16, radius=0.006, aside=0.04,
+        end=design.ankle_arm, drive=drives[f"{name} ankle drive"], mass=0.16, radius=0.006, aside=0.04,
     )
     start, end = (knee_frame.point(p) for p in design.knee_strut)
-    strut(mechanism, f"{name} knee drive", shank, thigh, start, end, axis=(0.0, 1.0, 0.0), drive=drive, mass=0.8, radius=0.018)
+    strut(mechanism, f"{name} knee drive", shank, thigh, start, end, axis=(0.0, 1.0, 0.0), drive=drives[f"{name} knee drive"], mass=0.8, radius=0.018)
     push_rod(
         mechanism, f"{name} hip pitch drive", pitch, thigh, hip_frame, pivot=design.hip_crank[0], tip=design.hip_crank[1],
-        end=design.hip_arm, drive=drive, mass=0.2, radius=0.007, planar=True, aside=0.05,
+        end=design.hip_arm, drive=drives[f"{name} hip pitch drive"], mass=0.2, radius=0.007, planar=True, aside=0.05,
     )
     parts = {
         "ankle motor": (shank, Cylinder(radius=0.03, length=0.06, mass=0.7, axis="y"), shank_frame.point(design.ankle_crank[0])),
@@ -167,6 +176,7 @@ def leg_angles(position: ArrayLike, rotation: np.ndarray, side: float, design: W
     }
 
 
+@checked(position=numbers(3), rotation=numbers(3, 3))
 def walker_drives(position: ArrayLike, rotation: np.ndarray, design: WalkerDesign | None = None) -> dict[str, float]:
     """Coordinates (m, rad) of the eight drives for a displacement (3,) and rotation (3, 3) of the pelvis from the reference pose."""
     design = WalkerDesign() if design is None else design
@@ -180,6 +190,7 @@ def walker_drives(position: ArrayLike, rotation: np.ndarray, design: WalkerDesig
     return values
 
 
+@sized
 def dance(time: float, *, size: float = 1.0, period: float = 2.0, start: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Displacement (3,), m, and rotation (3, 3) of the pelvis: it sways, bobs and twists with ``period`` (s).
 
@@ -192,6 +203,7 @@ def dance(time: float, *, size: float = 1.0, period: float = 2.0, start: float =
     return displacement, Rotation.from_rotvec(twist).as_matrix()
 
 
+@sized
 def walker_motion(
     pose: Callable[[float], tuple[np.ndarray, np.ndarray]] = dance, design: WalkerDesign | None = None
 ) -> DriveMotion:

@@ -4,11 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dalembert.errors import ModelError
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
-from dalembert.formulations.maximal.checks import check_contacts, check_steps
+from dalembert.formulations.maximal.checks import check_options
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -50,21 +48,14 @@ class Implicit:
     resting_speed: float = 0.01
 
     def __post_init__(self) -> None:
-        check_steps(self)
-        check_contacts(self)
-        if not 0.0 <= self.stabilization <= 1.0:
-            raise ModelError(f"Implicit: stabilization must be between 0 and 1, got {self.stabilization}")
+        check_options(self)
         if self.solver not in ("auto", "general", "kinematic"):
             raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
         if self.solver == "kinematic" and self.method not in MULTISTEP:
             raise ModelError(f"Implicit: the kinematic solver takes bdf1 or bdf2, not {self.method!r}")
-        if not (np.isfinite(self.drive_weight) and self.drive_weight > 0.0):
-            raise ModelError(f"Implicit: drive_weight must be positive, got {self.drive_weight}")
         methods = (*MULTISTEP, *TABLEAUS, "semi_implicit")
         if self.method not in methods:
             raise ModelError(f"Implicit: unknown method {self.method!r}; choose one of {', '.join(methods)}")
-        if self.accuracy is not None and not (np.isfinite(self.accuracy) and self.accuracy > 0.0):
-            raise ModelError(f"Implicit: accuracy must be positive, got {self.accuracy}")
         if self.accuracy is not None and not (self.method in TABLEAUS and TABLEAUS[self.method].stiffly_accurate):
             raise ModelError(f"Implicit: accuracy needs a stiffly accurate DIRK method such as 'sdirk2', not {self.method!r}")
 

@@ -1,9 +1,13 @@
 """What steps a mechanism by semi-implicit Euler."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from dalembert.errors import StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.options import Implicit
 from dalembert.formulations.implicit.semi_implicit import (
@@ -18,8 +22,10 @@ from dalembert.formulations.implicit.semi_implicit import (
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape, refuse_maps
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.records import Model
 from dalembert.solvers.outcomes import SINGULAR, SOLVED
 
 
@@ -45,11 +51,47 @@ class SemiImplicitEngine(MaximalEngine):
         record(self.model, self.view(numbers), recording, knot)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        done, size = run_steps(
-            self.model, self.view(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt,
-        )
+        arguments = self.model, self.view(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+        if self.tape is None:
+            done, size = run_steps(*arguments)
+        else:
+            from dalembert.formulations.implicit.semi_implicit_tape import tape_steps
+
+            self.tape.reserve(count)
+            done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            self.tape.count += int(done)
         self.outcome = (SOLVED if done == count else SINGULAR, float(size))
         return int(done)
+
+    # ---- derivatives
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state's momenta."""
+        bodies, fixed = self.view(numbers).bodies, self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), bodies["l"])
+        return np.concatenate([bodies["p"] / fixed["mass"][:, None], spin], axis=1)
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        refuse_maps(self.mechanism)
+        from dalembert.formulations.implicit.semi_implicit_tape import new_tape
+
+        return Tape(partial(new_tape, *self.sizes), steps)
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.semi_implicit_derivative import SemiImplicitAdjoint
+
+        return SemiImplicitAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Model], step: float,
+        change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.implicit.semi_implicit_derivative import SemiImplicitForward
+
+        return SemiImplicitForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""

@@ -13,6 +13,7 @@ from dalembert.formulations.maximal.bars import new_bars
 from dalembert.formulations.maximal.force_cotangents import ForceCotangents
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_forces_at_knots import ForceBars
+from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Step, Tape
 from dalembert.mechanism.parameters import owners
@@ -49,6 +50,8 @@ class MaximalAdjoint:
         steps = knots - 1
         self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
         self.at_end = False
+        #: (numbers of steps, bars (..., joints, 6)) of targets that were taken between knots
+        self.inside: list[tuple[np.ndarray, np.ndarray]] = []
         self.owners = owners(engine.mechanism)
 
     @cached_property
@@ -90,6 +93,9 @@ class MaximalAdjoint:
         add(self.inputs.tension, at, tension)
         for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)):
             share = (starts + lengths * node)[:, None, None]
+            between = (share[:, 0, 0] > 1e-12) & (share[:, 0, 0] < 1.0 - 1e-12)
+            if np.any(between) and np.any(bar[between]):
+                self.inside.append((at[between] + share[between, 0, 0], bar[between]))
             add(self.inputs.target, at, (1.0 - share) * bar)
             add(self.inputs.target, at + 1, share * bar)
 
@@ -100,10 +106,10 @@ class MaximalAdjoint:
         """Add what readings have to say of inputs: those of the step that begins at a knot, the last one's at the end."""
         if not self.reads:
             return
-        at = np.minimum(first + np.arange(count), self.knots - 2)
-        np.add.at(self.inputs.wrench, at, knots.push[:count])
-        np.add.at(self.inputs.joint, at, knots.input[:count])
-        np.add.at(self.inputs.tension, at, knots.tension[:count])
+        inner = min(count, self.knots - 1 - first)
+        for table, bars in ((self.inputs.wrench, knots.push), (self.inputs.joint, knots.input), (self.inputs.tension, knots.tension)):
+            table[first : first + inner] += bars[:inner]
+            table[-1] += bars[inner:count].sum(axis=0)
         self.inputs.target[first : first + count] += knots.target[:count]
         if np.any(knots.rate):
             self._differences(first, knots.rate[:count], 0)
@@ -246,6 +252,24 @@ class MaximalAdjoint:
 
     def start(self) -> StartBars:
         raise NotImplementedError
+
+    def momentum_start(self) -> StartBars:
+        """Where momenta are the state: momenta and spins of the start are those of its velocities."""
+        fixed, bars = self.model.bodies[:-1], self.bars.bodies[:-1]
+        momentum = self.recording.momentum[0]
+        velocity = np.concatenate([
+            momentum[:, :3] / fixed["mass"][:, None], np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:]),
+        ], axis=1)
+        after = bars["after"]
+        bars["mass"] += np.einsum("ni,ni->n", after[:, 6:9], velocity[:, :3])
+        bars["inertia"] += np.einsum("ni,nj->nij", after[:, 9:12], velocity[:, 3:]).reshape(-1, 9)
+        bars["u"], bars["du"] = velocity, 0.0
+        bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
+        work = self.placed().work
+        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity), False)
+        turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
+        moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
+        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)
 
     def parameter(self, name: str) -> np.ndarray | None:
         """Cotangent of a number by name."""

@@ -3,33 +3,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from dalembert.checks import NOT_NEGATIVE, NOTHING, POSITIVE, SHARE, STEP, check_fields, one_of, whole
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
 
-
-def check_steps(options: Any) -> None:
-    """Step, tolerance, iterations and halvings."""
-    name = type(options).__name__
-    for field in ("dt", "tolerance"):
-        value = getattr(options, field)
-        if not (np.isfinite(value) and value > 0.0):
-            raise ModelError(f"{name}: {field} must be positive and finite, got {value}")
-    for field, least in (("max_iterations", 1), ("max_halvings", 0)):
-        if getattr(options, field) < least:
-            raise ModelError(f"{name}: {field} must be at least {least}, got {getattr(options, field)}")
+#: rules of options by name; others keep their annotations
+RULES = {
+    "dt": STEP, "tolerance": POSITIVE, "max_iterations": whole("a whole number from 1 to 10000", least=1, most=10_000),
+    "max_halvings": whole("a whole number from 0 to 30", least=0, most=30), "cone": one_of("exact", "linear"),
+    "cone_edges": whole("an even number from 4 to 16", least=4, most=16), "resting_speed": NOT_NEGATIVE, "stabilization": SHARE,
+    "drive_weight": POSITIVE, "accuracy": POSITIVE | NOTHING, "rtol": POSITIVE, "atol": POSITIVE,
+}
 
 
-def check_contacts(options: Any) -> None:
-    """Friction cone and resting speed."""
-    name = type(options).__name__
-    if options.cone not in ("exact", "linear"):
-        raise ModelError(f"{name}: cone must be 'exact' or 'linear', got {options.cone!r}")
-    if options.cone_edges not in range(4, 17, 2):
-        raise ModelError(f"{name}: cone_edges must be an even number from 4 to 16, got {options.cone_edges!r}")
-    if not (np.isfinite(options.resting_speed) and options.resting_speed >= 0.0):
-        raise ModelError(f"{name}: resting_speed must not be negative, got {options.resting_speed}")
+def check_options(options: Any) -> None:
+    """Options of a formulation, one by one; what goes together is its own business."""
+    check_fields(options, **RULES)
+    if options.cone_edges % 2:
+        raise ModelError(f"{type(options).__name__}: cone_edges must be {RULES['cone_edges'].words}, got {options.cone_edges}")
 
 
 def refuse_moving(mechanism: Mechanism, formulation: str) -> None:

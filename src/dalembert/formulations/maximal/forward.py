@@ -57,6 +57,8 @@ class MaximalForward:
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         self.models, self.step, self.change = models, step, change
         self.weights, self.drive_weight = None, engine.drive_weight
+        #: targets between knots, of (knot, share), where these do not change on straight lines
+        self.curve: Any = None
         #: what answers, if the controller of the run is differentiated (``gradients.controller.Controller``)
         self.controller: Any = None
         self.held = np.zeros_like(change.target[0])
@@ -88,6 +90,29 @@ class MaximalForward:
         rates = np.zeros((len(model.joints), 6))
         joint_rates(model, placement.work, np.concatenate([velocity, np.zeros((1, 6))]), rates)
         return rates
+
+    def speeds(self, momentum: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of momenta."""
+        fixed = self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        return np.concatenate([momentum[:, :3] / fixed["mass"][:, None], spin], axis=1)
+
+    def momenta_at_start(self, pose: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tangents of momenta (n, 6) and of those of reflected inertias (joints, 6) at the start, from those of pose and velocities."""
+        bodies, joints, _ = self.engine.sizes
+        start, first = self.recording, self.coordinates[0]
+        speeds = self.speeds(start.momentum[0])
+
+        def momenta(step: float, model: Model) -> np.ndarray:
+            moved = speeds + step * velocity
+            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moved[:, 3:])
+            rates = self.rates_at(model, start.position[0] + step * pose[:, :3], turned(start.orientation[0], step * pose[:, 3:]), first, moved)
+            momentum = np.concatenate([model.bodies["mass"][:-1, None] * moved[:, :3], spin], axis=1)
+            return np.concatenate([momentum.ravel(), (model.joints["armature"] * rates).ravel()])
+
+        size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
+        found = self.difference(momenta, size) * np.ones(6 * bodies + 6 * joints)
+        return found[: 6 * bodies].reshape(-1, 6), found[6 * bodies :].reshape(-1, 6)
 
     # ---- the linear system of a step
 
@@ -174,6 +199,8 @@ class MaximalForward:
         """Tangents of wrenches, joint inputs, the targets at a fraction of a step, and tensions."""
         change = self.change
         target = change.target[knot] + share * (change.target[knot + 1] - change.target[knot])
+        if self.curve is not None and 1e-12 < share < 1.0 - 1e-12:
+            target = self.curve(knot, share)
         return change.wrench[knot], change.joint[knot], target, change.tension[knot]
 
     def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dalembert.errors import ModelError
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
-from dalembert.formulations.maximal.checks import check_contacts, check_steps
+from dalembert.formulations.maximal.checks import check_options
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.spatial.charts import CHARTS
 
@@ -76,19 +74,13 @@ class Reduced:
     events: Sequence[Callable[[Moment], float]] = ()
 
     def __post_init__(self) -> None:
-        check_steps(self)
-        check_contacts(self)
+        check_options(self)
         if self.method not in METHODS:
             raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")
         ways = PROGRAMS if self.method == "linearly_implicit" else ("interior_point",) if self.method in (*MULTISTEP, *TABLEAUS) else ()
         if self.contact is not None and self.contact not in ways:
             known = f"choose {' or '.join(map(repr, ways))}" if ways else "it takes no contact"
             raise ModelError(f"Reduced: contact={self.contact!r} does not go with method={self.method!r}: {known}")
-        if not 0.0 <= self.stabilization <= 1.0:
-            raise ModelError(f"Reduced: stabilization must be between 0 and 1, got {self.stabilization}")
-        for name in ("rtol", "atol"):
-            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
-                raise ModelError(f"Reduced: {name} must be positive and finite, got {getattr(self, name)}")
         if self.events and self.method not in ADAPTIVE:
             raise ModelError(f"Reduced: events need a method with dense output ({', '.join(ADAPTIVE)}), not {self.method!r}")
         for name in (self.rotations,) if isinstance(self.rotations, str) else self.rotations.values():

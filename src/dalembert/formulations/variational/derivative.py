@@ -7,7 +7,6 @@ from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents, StartBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
-from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.series import is_kick
 from dalembert.formulations.maximal.tape import Tape
@@ -101,19 +100,4 @@ class VariationalAdjoint(MaximalAdjoint):
         return velocity
 
     def start(self) -> StartBars:
-        """Momenta and spins of the start are those of its velocities."""
-        fixed, bars = self.model.bodies[:-1], self.bars.bodies[:-1]
-        momentum = self.recording.momentum[0]
-        velocity = np.concatenate([
-            momentum[:, :3] / fixed["mass"][:, None], np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:]),
-        ], axis=1)
-        after = bars["after"]
-        bars["mass"] += np.einsum("ni,ni->n", after[:, 6:9], velocity[:, :3])
-        bars["inertia"] += np.einsum("ni,nj->nij", after[:, 9:12], velocity[:, 3:]).reshape(-1, 9)
-        bars["u"], bars["du"] = velocity, 0.0
-        bars["x"], bars["phi"] = after[:, :3], after[:, 3:6]
-        work = self.placed().work
-        pull_start_rates(self.model, work, self.bars, self.start_rates(velocity), False)
-        turned = np.einsum("nij,nj->ni", fixed["inertia"].reshape(-1, 3, 3), after[:, 9:12])
-        moving = np.concatenate([fixed["mass"][:, None] * after[:, 6:9], turned], axis=1) + bars["du"]
-        return StartBars(np.concatenate([bars["x"], bars["phi"]], axis=1), moving)
+        return self.momentum_start()

@@ -19,22 +19,10 @@ class VariationalForward(MaximalForward):
     """The tangent of a state is (x, phi, p, l, along) per body and the momenta of reflected inertias."""
 
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
-        bodies, joints, _ = self.engine.sizes
+        bodies = self.engine.sizes[0]
         self.bars = new_bars(self.model)
-        start, first = self.recording, self.coordinates[0]
-        speeds = self._speeds(start.momentum[0])
-
-        def momenta(step: float, model: Model) -> np.ndarray:
-            moved = speeds + step * velocity
-            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moved[:, 3:])
-            rates = self.rates_at(model, start.position[0] + step * pose[:, :3], turned(start.orientation[0], step * pose[:, 3:]), first, moved)
-            parts = model.bodies["mass"][:-1, None] * moved[:, :3], spin, model.joints["armature"] * rates
-            return np.concatenate([part.ravel() for part in parts])
-
-        size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
-        p, l, spin = np.split(self.difference(momenta, size) * np.ones(6 * bodies + 6 * joints), [3 * bodies, 6 * bodies])
-        self.state = np.concatenate([pose, p.reshape(-1, 3), l.reshape(-1, 3), np.zeros((bodies, 6))], axis=1)
-        self.spin = spin.reshape(-1, 6)
+        momentum, self.spin = self.momenta_at_start(pose, velocity)
+        self.state = np.concatenate([pose, momentum, np.zeros((bodies, 6))], axis=1)
         self.note(0)
 
     def note(self, knot: int) -> None:
@@ -78,7 +66,7 @@ class VariationalForward(MaximalForward):
         self.evaluate(Interval(self.model, work, dt, h, engine.compliance))
         reference = work.bodies["qn"][:-1].copy()
         speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
-        lighter = self._speeds(self.state[:, 6:12])
+        lighter = self.speeds(self.state[:, 6:12])
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0), np.abs(target).max(initial=0.0))
         for _ in range(PASSES):
@@ -129,12 +117,6 @@ class VariationalForward(MaximalForward):
 
     def note_nodes(self, values: np.ndarray, step: Any, knot: int) -> None:
         """Keep the tangents of forces that are read at knots."""
-
-    def _speeds(self, momentum: np.ndarray) -> np.ndarray:
-        """(n, 6) velocities of momenta."""
-        fixed = self.model.bodies[:-1]
-        spin = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
-        return np.concatenate([momentum[:, :3] / fixed["mass"][:, None], spin], axis=1)
 
     def _after(self, model: Model, dt: float, reference: np.ndarray) -> np.ndarray:
         """Residuals and the next state, one after the other; orientations relative to those of the run."""

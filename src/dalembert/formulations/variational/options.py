@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dalembert.formulations.maximal.checks import check_contacts, check_steps
+from dalembert.formulations.maximal.checks import check_options
 from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ class Variational:
     resting_speed: float = 0.01
 
     def __post_init__(self) -> None:
-        check_steps(self)
-        check_contacts(self)
+        check_options(self)
 
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""

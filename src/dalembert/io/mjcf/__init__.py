@@ -9,7 +9,7 @@ from pathlib import Path
 from dalembert.io.budget import Meter
 from dalembert.io.build import build
 from dalembert.io.mjcf.actuators import add_actuators, pulled_joints, pulled_tendons, servos
-from dalembert.io.mjcf.contacts import add_environment, add_pairs, read_touches
+from dalembert.io.mjcf.contacts import add_environment, add_pairs, count_pairs, read_touches
 from dalembert.io.mjcf.couplings import add_equalities
 from dalembert.io.mjcf.files import check_files
 from dalembert.io.mjcf.geoms import read_drawings
@@ -26,6 +26,7 @@ def load_mjcf(path: Path, options: Options, meter: Meter) -> Mechanism:
     options.refuse("MJCF", "mesh_density", "position", "orientation")
     check_files(path, path.parent if options.root is None else options.root, meter)
     source = Source(*compiled(path), path.stem, options, meter)
+    count_pairs(source)
     read_links(source, pulled_joints(source), servos(source))
     read_drawings(source)
     read_touches(source)

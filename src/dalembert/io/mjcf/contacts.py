@@ -29,6 +29,12 @@ def touching(source: Source) -> list[int]:
     return [g for g in range(model.ngeom) if model.geom_contype[g] or model.geom_conaffinity[g] or g in paired]
 
 
+def count_pairs(source: Source) -> None:
+    """Spend what the pairs of geoms that may touch will take."""
+    count = len(touching(source))
+    source.meter.elements(0.5 * count * (count - 1), f"pairs of {count} shapes that may touch")
+
+
 def still(source: Source, g: int) -> bool:
     """True when a geom belongs to the environment."""
     return int(source.model.body_weldid[source.model.geom_bodyid[g]]) == 0
@@ -135,8 +141,6 @@ def add_pairs(source: Source) -> None:
         for names in product(*(_elements(source, b) for b in divmod(int(model.exclude_signature[k]), 2**16))):
             if names[0] != names[1]:
                 mechanism.contact_pair(*names, collide=False)
-    count = len(source.elements)
-    source.meter.elements(0.5 * count * (count - 1), f"pairs of {count} shapes that may touch")
     _correct_friction(source)
     _part(source)
     for name, one, two in source.ties:

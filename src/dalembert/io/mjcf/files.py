@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 
 from dalembert.errors import ModelError
-from dalembert.io.budget import PER_BODY, PER_TAG, Meter
+from dalembert.io.budget import PER_LINK, PER_TAG, Meter
 from dalembert.io.safety import Element, inside_all, read_model, scan_xml
 
 FOLDERS = {"mesh": "meshdir", "hfield": "meshdir", "skin": "meshdir", "flexcomp": "meshdir", "texture": "texturedir"}
@@ -123,8 +123,8 @@ def _check_counts(elements: list[Element], model: Model, path: Path, meter: Mete
         here = 1.0 if element.tag == "replicate" else max(_product(element, COUNTS), 1.0)
         if element.tag == "flexcomp":
             here *= PER_TAG
-        model.tags += (PER_BODY if element.tag == "body" else PER_TAG) * times
-        meter.elements(times * here + (PER_BODY * times if element.tag == "body" else 0.0), what)
+        model.tags += (PER_LINK if element.tag == "body" else PER_TAG) * times
+        meter.elements(times * here + (PER_LINK * times if element.tag == "body" else 0.0), what)
         for name in ("gridsize",):
             _refuse_beyond(_product(element, (name,)), meter, path, element)
         if element.tag == "mesh" and "builtin" in element.attributes:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.io.budget import PER_BODY, Meter
+from dalembert.io.budget import Meter
 from dalembert.io.options import Options
 from dalembert.io.robot import LinkJoint, Robot, fresh
 from dalembert.mechanism.mechanism import Mechanism
@@ -53,7 +53,6 @@ class Source:
 
     def __init__(self, mujoco: Any, model: Any, name: str, options: Options, meter: Meter) -> None:
         self.mj, self.model, self.options, self.meter = mujoco, model, options, meter
-        meter.elements(PER_BODY * model.nbody, "its bodies")
         self.key = self._keyframe()
         self.data = mujoco.MjData(model)
         if self.key is not None:

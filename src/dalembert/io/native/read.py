@@ -26,8 +26,6 @@ from dalembert.mechanism.visuals import Mesh, Visual
 
 #: more parts of a dotted key than any model has: reading them takes time that grows with their square
 DOTTED = re.compile(rb"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""")
-#: elements that a corner of a convex shape counts as
-PER_CORNER = 50
 
 
 def read_native(path: Path, options: Options, meter: Meter) -> Mechanism:
@@ -66,7 +64,7 @@ def _weigh(text: bytes, ending: str, source: str, meter: Meter) -> None:
 def _build(data: dict[str, Any], options: Options, meter: Meter) -> Mechanism:
     mechanism = Mechanism(data["name"], gravity=data["gravity"])
     meter.elements(PER_BODY * len(data["bodies"]), "its bodies")
-    meter.elements(PER_CORNER * sum(map(_corners, _shapes(data))), "corners of its convex shapes")
+    meter.elements(sum(map(_corners, _shapes(data))), "corners of its convex shapes")
     for entry in data["bodies"]:
         name = entry["name"]
         shape = _read_shape(entry["shape"]) if entry["shape"] is not None else None
@@ -113,12 +111,12 @@ def _shapes(data: dict[str, Any]) -> list[Any]:
     return [entry["shape"] for entry in entries]
 
 
-def _corners(shape: Any) -> int:
-    """Corners whose hull a shape is, its parts included."""
+def _corners(shape: Any) -> float:
+    """What the corners count as whose hull a shape is, its parts included: each is looked at with each face."""
     if not isinstance(shape, dict):
         return 0
     parts, points = shape.get("parts", ()), shape.get("points", ())
-    own = len(points) if isinstance(points, list) else 0
+    own = len(points) ** 2 / 50 if isinstance(points, list) else 0
     return own + sum(_corners(part.get("shape")) for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
-from dalembert.io.budget import PER_BODY, Meter
+from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
 from dalembert.io.hulls import hull
 from dalembert.io.options import Options
@@ -48,7 +48,7 @@ class Reader:
                 shift, turn = self._pose(joint.origin, f"joint {joint.name!r}")
                 poses[name] = position + rotation.apply(shift), rotation * turn
             index[name] = len(self.robot.links)
-            self.meter.elements(PER_BODY, f"link {name!r}")
+            self.meter.elements(PER_LINK, f"link {name!r}")
             self.robot.links.append(self._link(name, joint, index, *poses[name]))
         mechanism = build(self.robot, merge_fixed=self.options.merge_fixed)
         for joint in self.model.joints:
