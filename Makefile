@@ -7,13 +7,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 GALLERY := out/gallery/.ready
 
-.PHONY: demo test test-all lint bench docs pictures clean help
+.PHONY: demo test test-all lint fuzz bench docs pictures clean help
 
 help:
 	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
 	@echo "make test      linter, type checker and tests; PYTEST_ARGS=... is passed on"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make lint      linter and type checker"
+	@echo "make fuzz      the fuzzers: SEED=1 TIME=600 (seconds); FUZZ_ARGS=... is passed on to tests/fuzz/run.py"
 	@echo "make bench     the benchmarks"
 	@echo "make docs      the documentation as a site in out/site, with the pages that the examples write"
 	@echo "make pictures  draw the pictures of the documentation anew"
@@ -31,6 +32,9 @@ test-all: lint
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(TIME),600) $(FUZZ_ARGS)
 
 bench: $(READY)
 	$(BIN)/pip install --quiet -e '.[bench]'

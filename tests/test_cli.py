@@ -50,6 +50,30 @@ def test_the_zoo(capsys):
     assert main(["run", "pendulum", "--dt", "0.01", "--duration", "0.1"]) == 0
 
 
+def test_the_doctor_looks_at_the_installation(capsys, monkeypatch, tmp_path):
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    for words in (f"dalembert           {da.__version__}", "processor", "numba", "cache", "run, Variational", "run, Implicit", "agreement", "all is well"):
+        assert words in told
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "open"))
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "it is not used: others can write to" in told
+    assert "not well: cache" in told
+
+
+def test_a_large_file_needs_a_larger_budget(tmp_path, capsys):
+    pytest.importorskip("msgspec")
+    mechanism = da.Mechanism("stones")
+    mechanism.body("stone", da.Convex(points=np.random.default_rng(1).normal(size=(12_000, 3)), mass=1.0))
+    mechanism.save(tmp_path / "stones.json")
+    assert main(["info", str(tmp_path / "stones.json")]) == 3
+    assert "larger Budget(elements=...)" in capsys.readouterr().err
+    assert main(["info", str(tmp_path / "stones.json"), "--budget", "10"]) == 0
+
+
 def test_info_counts(capsys):
     assert main(["info", "double_four_bar"]) == 0
     told = capsys.readouterr().out

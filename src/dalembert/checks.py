@@ -129,8 +129,8 @@ def _array(value: Any) -> np.ndarray:
     return raw.astype(float)
 
 
-def numbers(*shape: int | None, words: str = "", infinite: bool = False, largest: float = HUGE) -> Rule:
-    """A new float array of finite numbers of a shape, None standing for any length; without a shape, of any. ``infinite``: or without end."""
+def numbers(*shape: int | None, words: str = "", infinite: bool = False, nan: bool = False, largest: float = HUGE) -> Rule:
+    """A new float array of finite numbers of a shape, None standing for any length; without a shape, of any. ``infinite``, ``nan``: or these."""
     if not words:
         words = "numbers" if not shape else f"{'x'.join('n' if n is None else str(n) for n in shape)} numbers"
 
@@ -138,7 +138,9 @@ def numbers(*shape: int | None, words: str = "", infinite: bool = False, largest
         array = _array(value)
         if shape and (array.ndim != len(shape) or any(want is not None and want != have for want, have in zip(shape, array.shape))):
             raise Refused
-        size = np.abs(array[np.abs(array) != np.inf] if infinite else array)
+        size = np.abs(array)
+        if infinite or nan:
+            size = size[~((infinite & (size == np.inf)) | (nan & np.isnan(size)))]
         if size.size and not size.max() <= largest:
             raise Refused(f"be below {largest:g} in size" if np.isfinite(size).all() else "be finite")
         return array
@@ -324,7 +326,7 @@ def rule_of(annotation: str) -> Rule:
 def _rule_of_word(word: str) -> Rule:
     head, bracket, rest = word.partition("[")
     inner = _parts(rest.removesuffix("]"), ",") if bracket else []
-    if head in ("Sequence", "Iterable", "tuple", "list"):
+    if head in ("Sequence", "Iterable", "Collection", "tuple", "list"):
         if set(inner) <= {"float", "..."}:
             return as_given(numbers(None if head != "tuple" or "..." in inner else len(inner)))
         if set(inner) <= {"str", "..."}:
@@ -364,7 +366,7 @@ def checked_by(function: F, given: Mapping[str, Rule]) -> F:
             rule = given.get(parameter.name) or (rule_of(note) if isinstance(note, str) else ANYTHING)
             if rule is not ANYTHING and parameter.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL):
                 rules[parameter.name] = rule
-        rules.update(given)
+        rules.update((name, rule) for name, rule in given.items() if rule is not ANYTHING)
 
     def title(arguments: Any, named: Any) -> str:
         method = names[:1] == ["self"]

@@ -1,4 +1,4 @@
-"""The ``dalembert`` command: run, view, info, compare, convert, zoo.
+"""The ``dalembert`` command: run, view, info, compare, convert, zoo, doctor.
 
 Exit codes: 0 done, 1 the simulation failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is missing,
 130 interrupted, 143 ended by SIGTERM. A run that ends early writes what was computed. Errors are one line on stderr; ``--debug`` shows the traceback.
@@ -135,6 +135,7 @@ def _parser() -> Parser:
     loading.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
     loading.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
     loading.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
+    loading.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
     loading.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
@@ -178,6 +179,8 @@ def _parser() -> Parser:
     convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *FILMS, *PICTURES]))
     convert.add_argument("--lossy", action="store_true", help="leave out what a URDF file cannot hold")
 
+    command("doctor", _doctor, [], "versions, cache, processor and a small run: for bug reports")
+
     zoo = command("zoo", _zoo, [], "list the ready mechanisms, or describe one")
     zoo.add_argument("name", nargs="?", help="a mechanism of the zoo")
     return parser
@@ -206,7 +209,7 @@ def _load(options: argparse.Namespace) -> Any:
         raise ModelError(f"{options.model!r} is a folder; name the model file in it")
     if is_trajectory(path):
         raise ModelError(f"{options.model!r} is a trajectory, not a model; dalembert view and dalembert convert take it")
-    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root)
+    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root, budget=da.Budget().times(options.budget))
     if mechanism.report and options.command != "info":
         print(f"{len(mechanism.report)} things of the file are not simulated; dalembert info {options.model} lists them", file=sys.stderr)
     return mechanism
@@ -326,7 +329,7 @@ def _view(options: argparse.Namespace) -> int:
         raise UsageError(f"--port must lie between 0 and 65535, got {options.port}")
     where = dict(port=options.port, browser=False if options.no_browser else None)
     if is_trajectory(Path(options.model)):
-        da.Trajectory.load(options.model).view(**where)
+        da.Trajectory.load(options.model, budget=da.Budget().times(options.budget)).view(**where)
         return DONE
     mechanism = _load(options)
     ranges = hold(mechanism) if options.hold else {}
@@ -427,7 +430,7 @@ def _convert(options: argparse.Namespace) -> int:
     if is_trajectory(Path(options.model)):
         if ending in MODELS:
             raise ModelError(f"a trajectory cannot become {options.target}; choose from {', '.join([*TRAJECTORIES, *PAGES, *FILMS, *PICTURES])}")
-        trajectory = da.Trajectory.load(options.model)
+        trajectory = da.Trajectory.load(options.model, budget=da.Budget().times(options.budget))
         write = next((w for kinds, w in ((PAGES, trajectory.to_html), (FILMS, trajectory.to_video), (PICTURES, trajectory.snapshot)) if ending in kinds), trajectory.save)
         write(options.target)
     elif ending not in MODELS:
@@ -441,6 +444,17 @@ def _convert(options: argparse.Namespace) -> int:
         _load(options).save(options.target)
     print(f"wrote {options.target}")
     return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from dalembert.doctor import report
+
+    wrong = []
+    for what, how, well in report():
+        print(f"{what:20}{how}" + ("" if well else "  <- not well"), flush=True)
+        wrong += [] if well else [what]
+    print(f"not well: {', '.join(wrong)}" if wrong else "all is well")
+    return FAILED if wrong else DONE
 
 
 def _zoo(options: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
-import resource
 import select
 import signal
 import struct
@@ -26,18 +25,18 @@ class Outcome:
 
 def measured(work: Callable[[], str], patience: float = 120.0) -> Outcome:
     """Run ``work`` in a fork of this process, which is killed after ``patience`` seconds of the clock."""
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1024
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        answer = "no answer"
+        answer, before = "no answer", _memory("VmRSS")
         try:
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins now
             answer = work()
         except BaseException as error:  # whatever it is, it is what is asked for
             answer = f"{type(error).__name__}: {error}"
         finally:
-            os.write(writing, pickle.dumps(answer[:2000]))
+            os.write(writing, pickle.dumps((answer[:2000], _memory("VmHWM") - before)))
             os._exit(0)
     os.close(writing)
     ready, _, _ = select.select([reading], [], [], patience)
@@ -46,8 +45,15 @@ def measured(work: Callable[[], str], patience: float = 120.0) -> Outcome:
     if not data:
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
-    answer = pickle.loads(data) if data else f"hang of {patience:g} s" if not ready else f"crash: status {status}"
-    return Outcome(answer, usage.ru_utime + usage.ru_stime, max(0.0, (usage.ru_maxrss - before) / 1024))
+    ended = f"hang of {patience:g} s" if not ready else f"crash: status {status}"
+    answer, megabytes = pickle.loads(data) if data else (ended, 0.0)
+    return Outcome(answer, usage.ru_utime + usage.ru_stime, megabytes)
+
+
+def _memory(kind: str) -> float:
+    """Memory of this process, MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(kind)) / 1024
 
 
 @contextmanager

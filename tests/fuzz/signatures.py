@@ -96,7 +96,9 @@ READ: dict[str, dict[str, Any]] = {
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time
 HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream")
 #: signatures that are no part of this: gradients check their own, tables of classes that users do not make
-ELSEWHERE = ("validate_gradients", "value_and_gradient", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
+ELSEWHERE = ("validate_gradients", "value_and_gradient", "residuals_and_jacobian", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
+#: arguments of the algebra of the arm by name
+VECTORS = dict.fromkeys(("q", "v", "a", "tau", "q0", "q1", "x", "dq", "dv", "da"), (0.1, 0.2)) | dict(body="upper", name="elbow", wrenches=np.zeros((2, 6)))
 
 
 def calls(simulation: Callable[[], da.Simulation], trajectory: Callable[[], da.Trajectory]) -> list[Call]:
@@ -105,10 +107,21 @@ def calls(simulation: Callable[[], da.Simulation], trajectory: Callable[[], da.T
     found += [Call(f"Mechanism.{name}", getattr(da.Mechanism, name), arguments, arm, summary) for name, arguments in BUILDING.items()]
     found += [Call(f"Simulation.{name}", getattr(da.Simulation, name), arguments, simulation, lambda s: s.state, trajectory) for name, arguments in ASKED.items()]
     found += [Call(f"Trajectory.{name}", getattr(da.Trajectory, name), arguments, None if name == "load" else trajectory) for name, arguments in READ.items()]
+    found += [Call(f"Revolute.{name}", getattr(da.Revolute, name), dict(q=[0.1]), da.Revolute) for name in ("motion", "motion_columns")]
     found.append(Call("Simulation", da.Simulation, dict(mechanism=arm(), formulation=da.Variational(dt=0.01))))
     found.append(Call("State.save", da.State.save, dict(path="state.npz"), lambda: simulation().state))
     found.append(Call("State.load", da.State.load, dict(path="no such file.npz")))
     return found
+
+
+def algebra_calls(algebra: Callable[[], da.Algebra]) -> list[Call]:
+    """What can be asked of the algebra of the arm."""
+    found = []
+    for name, method in inspect.getmembers(da.Algebra, inspect.isfunction):
+        parameters = inspect.signature(method).parameters
+        if not name.startswith("_") and len(parameters) > 1:
+            found.append(Call(f"Algebra.{name}", method, {key: VECTORS[key] for key in parameters if key in VECTORS}, algebra))
+    return [*found, Call("Algebra", da.Algebra, dict(mechanism=arm()))]
 
 
 def zoo_calls() -> list[Call]:
@@ -181,7 +194,7 @@ def may_take(call: Call, name: str, value: str) -> bool:
     if value == "class":  # a controller may raise what it likes
         return bool(words & {"Callable", "Control", "ControlDerivative", "Law", "Energy", "Input", "Given", "Target"})
     if value == "matrix":
-        return bool(words & {"ArrayLike", "np.ndarray", "Any"}) and name in ("heights", "time", "points", "position")
+        return bool(words & {"ArrayLike", "np.ndarray", "Any"}) and name in ("heights", "time", "points", "position", "x")
     return False
 
 

@@ -159,3 +159,16 @@ def test_potentials_that_are_none(energy: Any) -> None:
     mechanism.potential("p", "upper", energy)
     with pytest.raises(da.ModelError, match="'p'"):
         da.Simulation(mechanism, da.Variational(dt=0.01)).step()
+
+
+URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="5" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def test_an_impossible_inertia_in_a_file_is_reported(tmp_path: Any) -> None:
+    pytest.importorskip("yourdfpy")
+    (tmp_path / "arm.urdf").write_text(URDF)
+    assert any("belong to no real body" in line for line in da.load(tmp_path / "arm.urdf").report)
+    with pytest.raises(da.ModelError, match="belong to no real body"):
+        da.load(tmp_path / "arm.urdf", strict=True)

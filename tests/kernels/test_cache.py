@@ -28,6 +28,7 @@ def test_entries_come_back(root):
     folder.save("a", b"first")
     folder.save("a", b"second")
     assert folder.load("a") == b"second"
+    assert folder.path is not None
     assert sorted(file.name for file in folder.path.iterdir()) == ["a", MARK]
     assert folder.path.parent == root
 
@@ -71,6 +72,7 @@ def test_use_keeps_a_folder(root):
     folder = Folder(Path(__file__))
     folder.save("a", b"data")
     _make(root, KEPT_DAYS - 1, 1)
+    assert folder.path is not None
     _age(folder.path, 2 * KEPT_DAYS)
     cache._mark_used.cache_clear()
     assert folder.load("a") == b"data"

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from dalembert.algebra.motion import difference, integrate, put, tangent_blocks
+from dalembert.checks import ANYTHING, HUGE, NOTHING, Refused, checked, kind_of, numbers, shown, whole
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.state import new_scratch
 from dalembert.kernels import direct
@@ -16,6 +17,13 @@ from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
 from dalembert.model.tree import LINE, POINT, SPLINE, build_tree
 from dalembert.simulation.simulation import Simulation
+
+#: numbers of any shape; that they are finite is said by name
+REAL = numbers(infinite=True, nan=True)
+#: arguments that are vectors: checked where their names are known
+VECTORS = dict.fromkeys(("q", "v", "a", "tau", "q0", "q1", "x", "wrenches", "dq", "dv", "da"), ANYTHING)
+#: of random numbers
+SEED = whole("a whole number from 0", least=0) | NOTHING | kind_of("a NumPy generator", lambda value: isinstance(value, np.random.Generator))
 
 
 class Configurations:
@@ -54,6 +62,7 @@ class Configurations:
         """How many numbers a vector has."""
         return len(self.names)
 
+    @checked
     def slot(self, name: str) -> slice:
         """Where the numbers of a joint, or of a body without a joint, stand in a vector."""
         if name not in self._slots:
@@ -65,9 +74,9 @@ class Configurations:
     def _vector(self, value: ArrayLike, what: str) -> np.ndarray:
         """A vector (n,) as it was given, or a ModelError that says what was wrong."""
         try:
-            vector = np.array(value, dtype=float)
-        except (TypeError, ValueError):
-            raise ModelError(f"{what} must be {self.size} numbers, in the order of names, got {value!r}") from None
+            vector = REAL.take(value)
+        except Refused:
+            raise ModelError(f"{what} must be {self.size} numbers, in the order of names, each below {HUGE:g} in size, got {shown(value)}") from None
         if vector.shape != (self.size,):
             raise ModelError(
                 f"{what} must be {self.size} numbers, one for each of the names of {self.mechanism.name!r} ({_few(self.names)}), got shape {vector.shape}")
@@ -78,9 +87,9 @@ class Configurations:
     def _body(self, body: Body | str) -> int:
         """Index of a body."""
         name = body.name if isinstance(body, Body) else body
-        found = next((b for b in self.mechanism.bodies if b.name == name), None)
+        found = next((b for b in self.mechanism.bodies if isinstance(name, str) and b.name == name), None)
         if found is None:
-            raise ModelError(f"{self.mechanism.name!r} has no body {name!r}; it has: {_few([b.name for b in self.mechanism.bodies])}")
+            raise ModelError(f"{self.mechanism.name!r} has no body {shown(name)}; it has: {_few([b.name for b in self.mechanism.bodies])}")
         return found.index
 
     def _put(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None) -> None:
@@ -105,6 +114,7 @@ class Configurations:
         bodies = self.mechanism.bodies
         return self._read([b.position for b in bodies], [b.orientation for b in bodies], self._placement.work.joints["coordinate"])
 
+    @checked(seed=SEED)
     def random(self, seed: int | np.random.Generator | None = None) -> np.ndarray:
         """A configuration within the limits; otherwise distances within a metre, angles within half a turn, any rotation."""
         rng = np.random.default_rng(seed)
@@ -130,12 +140,14 @@ class Configurations:
         lower = lower if np.isfinite(lower) else min(-reach, upper - reach)
         return lower, upper if np.isfinite(upper) else max(reach, lower + reach)
 
+    @checked(**VECTORS)
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> np.ndarray:
         """Where rates ``v`` lead from ``q`` in ``dt`` seconds: free rotations by exp(v dt) exp(q)."""
         after = np.zeros(self.size)
         integrate(self._tree, self._vector(q, "q"), self._vector(v, "v"), float(dt), after)
         return after
 
+    @checked(**VECTORS)
     def integrate_derivatives(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives (n, n) of ``integrate`` by the tangents of q and v."""
         self._vector(q, "q")
@@ -161,6 +173,7 @@ class Configurations:
             by_q0[own, own], by_q1[own, own] = -inverse.T, inverse
         return by_q0, by_q1
 
+    @checked
     def state(self, simulation: Simulation) -> tuple[np.ndarray, np.ndarray]:
         """Configuration and rates (q, v) at which a simulation of this mechanism stands."""
         theirs = [body.name for body in simulation.mechanism.bodies]

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.algebra import inertia, inverse
+from dalembert.algebra.configurations import VECTORS
 from dalembert.algebra.forward import hybrid_dynamics, inverse_products
 from dalembert.algebra.kinematics import Kinematics
+from dalembert.checks import checked, numbers
 from dalembert.errors import ModelError
 from dalembert.formulations.reduced.forward import Flow, new_flow
 from dalembert.formulations.reduced.ties import no_ties
@@ -143,7 +145,7 @@ class Dynamics(Kinematics):
 
     def inverse_mass_product(self, q: ArrayLike, x: ArrayLike) -> np.ndarray:
         """M^-1 x for a vector (n,) or for columns (n, m), each in linear time (RedMax Algorithm 10)."""
-        columns = np.asarray(x, dtype=float)
+        columns = numbers()(x, "x")
         if columns.ndim not in (1, 2) or columns.shape[0] != self.size:
             raise ModelError(f"x must have the shape ({self.size},) or ({self.size}, m), got {columns.shape}")
         self._put(q)
@@ -163,6 +165,7 @@ class Dynamics(Kinematics):
         """Accelerations a (n,) under ``tau``, in linear time (RedMax Algorithm 9, articulated bodies)."""
         return self.hybrid_dynamics(q, v, tau, self._zero)[0]
 
+    @checked(**VECTORS)
     def hybrid_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, a: ArrayLike, prescribed: Iterable[str] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -188,8 +191,6 @@ class Dynamics(Kinematics):
 
     def _prescribed(self, names: Iterable[str]) -> np.ndarray:
         """(n,): which directions are prescribed."""
-        if isinstance(names, str):
-            raise ModelError(f"prescribed takes a list of names, got the string {names!r}")
         held = np.zeros(self.size, dtype=bool)
         for name in names:
             if name in self.names:
@@ -201,6 +202,7 @@ class Dynamics(Kinematics):
                 raise ModelError(f"the three directions {', '.join(self.names[own])} of a free rotation are prescribed together, or none of them is")
         return held
 
+    @checked(**VECTORS)
     def hybrid_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, a: ArrayLike, prescribed: Iterable[str] = (),
     ) -> HybridDerivatives:

@@ -9,8 +9,9 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.algebra.configurations import Configurations
 from dalembert.algebra.motion import body_jacobians, body_poses, gather_wrenches, point_jacobian
+from dalembert.checks import numbers, shown, vector
 from dalembert.errors import ModelError
-from dalembert.mechanism.mechanism import Body, Mechanism, vector
+from dalembert.mechanism.mechanism import Body, Mechanism
 
 #: what a Jacobian's rows are: velocity of the point and angular velocity, in world axes; both in body axes; the twist at the
 #: world's origin
@@ -87,10 +88,10 @@ class Kinematics(Configurations):
         return np.stack([self._jacobian(body, q, unit, point, frame)[1] for unit in np.eye(self.size)], axis=-1) if self.size else np.zeros((6, 0, 0))
 
     def _jacobian(self, body: Body | str, q: ArrayLike, v: ArrayLike | None, point: ArrayLike, frame: str) -> tuple[np.ndarray, np.ndarray]:
-        if frame not in FRAMES:
-            raise ModelError(f"a Jacobian's frame is one of {', '.join(FRAMES)}; got {frame!r}")
+        if not isinstance(frame, str) or frame not in FRAMES:
+            raise ModelError(f"a Jacobian's frame is one of {', '.join(FRAMES)}; got {shown(frame)}")
         node = int(self._forest.node_of[self._body(body)])
-        local = vector(point, 3, f"point on {body!r}")
+        local = vector(point, 3, f"point on {shown(body)}")
         self._put(q, v)
         at = self._nodes[node]
         R = at["W"].reshape(3, 3)
@@ -127,7 +128,7 @@ class Kinematics(Configurations):
     def jacobian_transpose_product(self, q: ArrayLike, wrenches: ArrayLike) -> np.ndarray:
         """J^T y (n,) for wrenches (bodies, 6) at the centres of mass, force then torque, world axes (RedMax Algorithm 6)."""
         bodies = self.mechanism.bodies
-        given = np.asarray(wrenches, dtype=float)
+        given = numbers()(wrenches, "wrenches")
         if given.shape != (len(bodies), 6):
             raise ModelError(f"wrenches must have the shape ({len(bodies)}, 6), a force and a torque for each body, got {given.shape}")
         self._put(q)

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, qr, solve_triangular
 
+from dalembert.algebra.configurations import VECTORS
 from dalembert.algebra.dynamics import Dynamics
 from dalembert.algebra.rows import evaluate_outside, loop_bias, loop_rows, passive_forces
+from dalembert.checks import checked, whole
 from dalembert.errors import AssemblyError, ModelError
 from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
@@ -93,6 +95,7 @@ class Loops(Dynamics):
         with watched(self.mechanism):
             evaluate_outside(self._stage)
 
+    @checked(**VECTORS, most=whole("a whole number from 1", least=1))
     def close_loops(self, q: ArrayLike, *, most: int = 50) -> np.ndarray:
         """The configuration with closed loops that Gauss-Newton steps lead to from ``q``. Raises AssemblyError if none is found."""
         here = self._vector(q, "q")
@@ -139,6 +142,7 @@ class Loops(Dynamics):
         rank = int(np.count_nonzero(pivots > RANK * max(pivots[0], 1e-300)))
         return tuple(self.names[i] for i in sorted(order[rank:]))
 
+    @checked(**VECTORS)
     def rate_map(self, q: ArrayLike, independent: Iterable[str] | None = None) -> np.ndarray:
         """N (n, f) with v = N v_independent for rates that keep the loops closed; ``independent``: names of f directions or joints.
 
@@ -166,10 +170,9 @@ class Loops(Dynamics):
 
     def _directions(self, names: Iterable[str]) -> list[str]:
         """Names of single directions for names of directions or joints."""
-        if isinstance(names, str):
-            raise ModelError(f"this takes a list of names, got the string {names!r}")
         return [single for name in names for single in ((name,) if name in self.names else self.names[self.slot(name)])]
 
+    @checked(**VECTORS)
     def consistent_body_jacobians(
         self, q: ArrayLike, bodies: Sequence[Body | str] | None = None, independent: Iterable[str] | None = None,
     ) -> np.ndarray:
@@ -193,6 +196,7 @@ class Loops(Dynamics):
         change = (V.T @ right) / sizes - U.T @ z
         return solve_triangular(L.T, z + U @ change), V @ (change / sizes)
 
+    @checked(**VECTORS)
     def constrained_inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Iterable[str] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:

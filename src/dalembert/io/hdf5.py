@@ -2,12 +2,14 @@
 
 Layout, for readers in other languages: names, masses and units at the root (the units of all joints in one list,
 ``freedom`` of them for each joint), the mechanism as a JSON model file in ``model``, one dataset per series in the group ``series`` (first axis: time), the kind of file,
-its format and the version that wrote it in the root's attributes, with a ``checksum`` of it all (see `checksum`). Numbers are float64 and int64; text is UTF-8.
+its format and the version that wrote it in the root's attributes. Numbers are float64 and int64; text is UTF-8. The first 512 bytes, which
+HDF5 leaves to users, are text with a checksum of the rest: the HDF5 library never sees a file that is damaged, which it might not survive.
 """
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +29,8 @@ KIND = "dalembert trajectory"
 FORMAT = 2
 #: formats that can be read; the first one has no checksum
 READABLE = (1, FORMAT)
+#: what a file begins with, and bytes before HDF5's own part
+SEAL, BLOCK = "dalembert trajectory, an HDF5 file", 512
 
 NAMES = ("bodies", "joints", "couplings")
 #: names that only runs with contacts, with paths or with events have
@@ -51,19 +55,46 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> None:
     attributes: dict[str, Any] = dict(
         kind=KIND, format=FORMAT, dalembert=dalembert.__version__, mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
     )
-    attributes["checksum"] = checksum(attributes, content)
     size = sum(values.nbytes for values in content.values() if not isinstance(values, list))
     with write_whole(path) as temporary:
         if size <= IN_MEMORY:  # HDF5 does not survive a disk that is full
-            with h5py.File(temporary, "w", driver="core", backing_store=False) as file:
+            with h5py.File(temporary, "w", driver="core", backing_store=False, userblock_size=BLOCK) as file:
                 _write_all(h5py, file, attributes, content)
                 file.flush()
                 image = file.id.get_file_image()
-            temporary.write_bytes(image)
+            temporary.write_bytes(bytes(BLOCK) + image)  # which is without that block
         else:
             reserve(temporary, size + IN_MEMORY)
-            with h5py.File(temporary, "w") as file:
+            with h5py.File(temporary, "w", userblock_size=BLOCK) as file:
                 _write_all(h5py, file, attributes, content)
+        seal(temporary)
+
+
+def seal(path: Path) -> None:
+    """Write the checksum of a file into its first bytes."""
+    with open(path, "rb+") as file:
+        text = f"{SEAL}\nsha256 of what follows byte {BLOCK}: {_checksum(file)}\n"
+        file.seek(0)
+        file.write(text.ljust(BLOCK - 1).encode() + b"\n")
+
+
+def _checksum(file: Any) -> str:
+    digest = hashlib.sha256()
+    file.seek(BLOCK)
+    while part := file.read(2**20):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _check_seal(file: Any) -> bool:
+    """Whether an open file is sealed; a ModelError where it is, and has changed."""
+    start = file.read(BLOCK)
+    if not start.startswith(SEAL.encode()):
+        return False
+    found = re.search(rb"sha256 [\w ]+: ([0-9a-f]{64})\n", start)
+    if found is None or found.group(1).decode() != _checksum(file):
+        raise ModelError(f"{file.name} cannot be read as a trajectory: the file is damaged or incomplete (it is not what was written: its checksum is another one)")
+    return True
 
 
 def _write_all(h5py: Any, file: Any, attributes: Mapping[str, Any], content: Content) -> None:
@@ -83,42 +114,24 @@ def load_trajectory(path: Path, budget: Budget | None = None) -> Trajectory:
     meter = Meter(path, budget)
     with open(path, "rb") as opened:  # a file that is missing or forbidden says so in Python's own words
         held = _on_disk(opened.fileno())
+        meter.bytes(os.fstat(opened.fileno()).st_size - held, "a file with holes")
+        sealed = _check_seal(opened)
     try:
         with h5py.File(path, "r") as file:
             _check_kind(file, path)
             attributes, content = _read_all(h5py, file, held, meter)
-            given = file.attrs.get("checksum")
+        if not sealed and attributes["format"] != 1:
+            raise ValueError("its checksum is lost")
+        check_shapes(content)
     except BudgetError:
         raise
     except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError, MemoryError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{path} cannot be read as a trajectory: {_reason(path, error)}") from error
-    try:
-        check_shapes(content)
-        if attributes["format"] == 1:
-            warnings.warn(f"{path} is of a version that wrote no checksums: whether it is damaged cannot be said. Save it again to have one.", RuntimeWarning, stacklevel=3)
-        elif given != checksum(attributes, content):
-            raise ValueError("its numbers or names are not those that were written: the checksum is another one")
-    except ValueError as error:
-        raise ModelError(f"{path} cannot be read as a trajectory: the file is damaged or incomplete ({error})") from error
+    if not sealed:
+        warnings.warn(f"{path} is of a version that wrote no checksums: whether it is damaged cannot be said. Save it again to have one.", RuntimeWarning, stacklevel=3)
     return _trajectory(attributes, content, path, meter)
-
-
-def checksum(attributes: Mapping[str, Any], content: Content) -> str:
-    """SHA-256 over attributes and content, in the order of their names: name, type, shape and bytes of each."""
-    digest = hashlib.sha256()
-    for name in sorted(ATTRIBUTES):
-        digest.update(f"{name} {attributes[name]!r}\n".encode())
-    for name in sorted(content):
-        values = content[name]
-        if isinstance(values, list):
-            digest.update(f"{name} {values!r}\n".encode(errors="surrogatepass"))
-            continue
-        digest.update(f"{name} {values.dtype.descr} {values.shape}\n".encode())
-        for part in [values] if values.dtype.names is None else [values[field] for field in values.dtype.names]:
-            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8))
-    return digest.hexdigest()
 
 
 def _content(trajectory: Trajectory) -> Content:
@@ -189,7 +202,7 @@ def _plain(dtype: np.dtype) -> bool:
 
 
 def _trajectory(attributes: dict[str, Any], content: Content, path: Path, meter: Meter) -> Trajectory:
-    names = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
+    names: dict[str, Any] = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
     units, ends = content["coordinate_units"], np.cumsum(content["freedom"]).tolist()
     return Trajectory(
         mechanism=attributes["mechanism"], formulation=attributes["formulation"], **names,
@@ -239,13 +252,13 @@ def _check_kind(file: Any, path: Path) -> None:
 def _on_disk(handle: int) -> int:
     """Bytes that an open file takes: of one with holes, less than its length."""
     found = os.fstat(handle)
-    return min(found.st_size, getattr(found, "st_blocks", found.st_size) * 512) if hasattr(found, "st_blocks") else found.st_size
+    return min(found.st_size, 512 * found.st_blocks) if hasattr(found, "st_blocks") else found.st_size
 
 
 def _reason(path: Path, error: Exception) -> str:
     with open(path, "rb") as file:
         start = file.read(8)
-    if start != b"\x89HDF\r\n\x1a\n":
+    if start != b"\x89HDF\r\n\x1a\n" and not (start and SEAL.encode().startswith(start)):
         return f"it is no HDF5 file (it begins with {start!r})" if start else "it is empty"
     return f"the file is damaged or incomplete ({error})"
 

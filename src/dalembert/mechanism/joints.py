@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checks import ANYTHING, NOTHING, POSITIVE, SHARE, check_fields, items, number, one_of, rule_of
+from dalembert.checks import ANYTHING, NOTHING, POSITIVE, SHARE, check_fields, items, number, numbers, one_of, rule_of
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.factors import Factor, motion, motion_columns, table_factors
@@ -248,11 +248,11 @@ class Joint:
 
     def motion(self, q: np.ndarray) -> np.ndarray:
         """(4, 4): the child's joint frame in the parent's at its coordinates."""
-        return motion(self.offset, self.factors, np.asarray(q, dtype=float))
+        return motion(self.offset, self.factors, numbers(self.freedom)(q, f"{type(self).__name__}.motion: q"))
 
     def motion_columns(self, q: np.ndarray) -> np.ndarray:
         """(freedom, 6): twists (angular, linear) of the child's joint frame, in that frame, per unit rate."""
-        return motion_columns(self.factors, np.asarray(q, dtype=float))
+        return motion_columns(self.factors, numbers(self.freedom)(q, f"{type(self).__name__}.motion_columns: q"))
 
     def describe(self) -> dict[str, Any]:
         """The parameters that make this joint, for printing and for files."""

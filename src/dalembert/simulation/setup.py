@@ -144,10 +144,9 @@ class Setup:
                 speed = speed + sign * (line + _cross(turn, bodies["x"][there] - point))
             wished[there] = np.concatenate([speed, matrices[there].T @ spin])
 
-    def _twist(self, element: JointElement, *, placed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point. ``placed``: the pose is evaluated."""
-        if not placed:
-            self.placement.evaluate()
+    def _twist(self, element: JointElement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Linear and angular rate of a joint's child against its parent in the world, and the child's joint point."""
+        self.placement.evaluate()
         model, work = self.placement.model, self.placement.work
         joint, kind, child = model.joints[element.index], element.type, work.bodies[element.child.index]
         R = child["R"].reshape(3, 3)

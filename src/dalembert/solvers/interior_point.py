@@ -30,8 +30,9 @@ SHORT = 0.2
 LATE, LONG = 1e-6, 0.7
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
-#: relaxed products are as they shall be to this part
-EVEN = 1e-9
+#: a relaxed solution begins at this speed (m/s) inside the cones, products go down to this part of their mean in an iteration, and are
+#: as they shall be to this part
+START, FALL, EVEN = 0.1, 0.2, 1e-9
 #: shortest step of the line search
 SHORTEST = 1e-5
 #: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
@@ -282,8 +283,9 @@ def build_interior_point(
 
     def relax(encounter, kappa, tolerance, max_iterations):
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
-        _, fine = whole_residual(encounter)
-        open_all(scene, dt, sqrt(kappa))
+        whole_residual(encounter)
+        speed = max(sqrt(kappa), START)
+        open_all(scene, dt, speed)
         size, fine = whole_residual(encounter)
         for iteration in range(max_iterations):
             mean, worst, count, _ = products(scene, 1.0)
@@ -292,17 +294,18 @@ def build_interior_point(
                 return SOLVED
             if not fine or not factorise(encounter):
                 return SINGULAR
+            aim = max(kappa, FALL * mean)
             load(encounter, iteration == 1)
-            load_nodes(encounter, kappa, False, 0.0)
+            load_nodes(encounter, aim, False, 0.0)
             solve_all(encounter)
-            far = directions(encounter, kappa, False, BOUNDARY, 0.0)
+            far = directions(encounter, aim, False, BOUNDARY, 0.0)
             turn(step)
             done, old = 0.0, size
             while True:
                 whole_move(encounter, far - done)
                 done = far
                 size, fine = whole_residual(encounter)
-                if (fine and size <= max(2.0 * old, sqrt(kappa))) or far < SHORTEST:
+                if (fine and (size <= 2.0 * old or size <= 10.0 * tolerance or size <= 0.1 * speed)) or far < SHORTEST:
                     break
                 far *= 0.5
         return NOT_CONVERGED

@@ -32,7 +32,6 @@ from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.kernels.ahead import Jobs
 from dalembert.mechanism.mechanism import Mechanism
 
-
 NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
 
 

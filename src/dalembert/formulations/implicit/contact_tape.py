@@ -17,12 +17,13 @@ from dalembert.formulations.implicit.adjoint import (
     PASSES,
     SMALL,
     add_to4,
+    add_weights,
     chain_stage,
+    clear_weights,
     load_unknowns,
     pull_spin,
     pull_stage_equations,
     pull_turn,
-    store_weights,
 )
 from dalembert.formulations.implicit.encounter import angular_velocity, balance_at_end, interior_point, nodes
 from dalembert.formulations.implicit.equations import Stage, add4, jacobian
@@ -201,7 +202,8 @@ def pull_encounter(stage, scene, bars, touch):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(stage, bars)
+        clear_weights(model, bars)
+        add_weights(model, work, bars)
         store_node_weights(scene, work, touch)
         pull_stage_equations(stage, bars)
         pull_nodes(scene, model, work.bodies, bars, touch, stage.gamma, stage.gamma)
@@ -222,11 +224,11 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
         body, older, bar, step, at = tape.bodies[entry, i], tape.older[entry, i], bars.bodies[i], steps.bodies[i], touch.rows_bar[i]
         q, w = load4(body.q), load4(body.w)
         x_bar, phi_bar = load3(at.x), load3(at.phi)
-        if rows == AT_KNOT or rows == AFTER_SMOOTH:
+        if rows in (AT_KNOT, AFTER_SMOOTH):
             add_to3(step.total, 1.0, x_bar)
             add_to4(step.total[3:], 1.0, pull_turn(q, phi_bar))
         else:
-            vg, wg = guessed(body, older, rows)
+            _, wg = guessed(body, older, rows)
             q_bar = pull_turn(add4(load4(body.qp), wg, gamma), phi_bar)
             add_to3(bar.before, 1.0, x_bar)
             add_to4(bar.before[3:], 1.0, q_bar)

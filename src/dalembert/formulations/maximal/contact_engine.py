@@ -90,7 +90,7 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
-    tape: TouchingTape | None
+    tape: Any
     #: what a controller sees depends on forces of the step before, through which gradients do not go yet
     follows_control = False
 

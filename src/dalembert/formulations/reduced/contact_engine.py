@@ -40,6 +40,9 @@ BLOCKS = 5
 class ContactEngine(TouchingEngine, ReducedEngine):
     """A mechanism in which something can touch, in joint coordinates; methods start anew at impacts."""
 
+    #: runs with contacts cannot be differentiated yet
+    adjoint = None  # type: ignore[assignment]
+
     state_type = ContactState
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
