@@ -20,7 +20,7 @@ def crane() -> da.Mechanism:
     """A free body that carries a tree: joints read from child to parent, balls in a row, a screw, motion-driven directions."""
     mechanism, rng = da.Mechanism("crane", gravity=(0.3, -0.2, -9.81)), np.random.default_rng(3)
 
-    def body(name: str) -> da.Body:
+    def body(name: str):
         A = rng.normal(size=(3, 3))
         return mechanism.body(
             name, mass=float(rng.uniform(0.5, 2.0)), inertia=0.1 * (np.trace(A @ A.T) * np.eye(3) - A @ A.T), position=rng.normal(size=3) * 0.5,

@@ -70,7 +70,8 @@ def _advance(situation: Situation, chart: Chart, count: int) -> list[Lap]:
             raise engine.failure(situation.time, situation.dt)
         after = engine.coordinates(numbers)
         knot = engine.knot(numbers, tables.window(0, 1), np.full((placement.sizes[1], 6), np.nan))
-        placement.put(*engine.pose(numbers), after)
+        position, orientation = engine.pose(numbers)
+        placement.put(position, orientation, after)
         own = curved_coordinates(placement, numbers_at(placement), chart.coordinates)
         J, zero = own.gradient(), np.zeros((own.count, own.width))
         laps.append(Lap(tape, recording, np.stack([before, after]), np.vstack([J, own.left(knot.velocity.ravel())]), np.vstack([zero, J])))
@@ -87,7 +88,7 @@ def _pull(
     Z, U = [], np.zeros((len(last.by_pose), len(places)))
     empty = np.zeros((0, 0, 0))
     for row, (by_pose, by_velocity) in enumerate(zip(last.by_pose.reshape(-1, bodies, 6), last.by_velocity.reshape(-1, bodies, 6))):
-        bar = None
+        bar, adjoint = None, None
         for lap in reversed(laps):
             weights = np.zeros((3, 2, bodies, 6))
             if lap is last:
@@ -99,6 +100,7 @@ def _pull(
             adjoint.segment(lap.tape, 0, 1)
             bar = adjoint.take_state()
             U[row] += [_of_input(adjoint.inputs, place) for place in places]
+        assert adjoint is not None
         start = adjoint.start()
         Z.append(start.pose.ravel() @ pose + start.velocity.ravel() @ velocity)
     return np.array(Z), U
