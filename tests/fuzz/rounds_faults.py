@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -176,12 +177,11 @@ def kill_compiler(random: np.random.Generator, folder: Path, trial: int) -> None
 @cache
 def _full_cache() -> dict[str, bytes]:
     """A cache with everything in it, by the names of its files."""
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp())
-    (folder / "fuzzed_kernels.py").write_text(KERNELS)
-    measured(lambda: _compile(folder))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "fuzzed_kernels.py").write_text(KERNELS)
+        measured(lambda: _compile(folder))
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def damage_cache(random: np.random.Generator, folder: Path, trial: int) -> None:
