@@ -92,13 +92,13 @@ def number(words: str = "", *, least: float = -HUGE, most: float = HUGE, above: 
     """A number from ``least`` to ``most``, larger than ``above``: "be positive", in ``words``. ``infinite``: or without end."""
     def take(value: Any) -> float:
         found = _number(value)
+        if least <= found <= most and found > above:
+            return found
         if infinite and found == (np.inf if above > -np.inf else np.copysign(np.inf, found)):
             return found
         if not np.isfinite(found):
             raise Refused("be a number" if infinite else "be finite")
-        if not (least <= found <= most and found > above):
-            raise Refused(words if words and abs(found) <= HUGE else f"be below {HUGE:g} in size")
-        return found
+        raise Refused(words if words and abs(found) <= HUGE else f"be below {HUGE:g} in size")
 
     return Rule("a number", take)
 
@@ -165,7 +165,7 @@ NOT_NEGATIVE = number("not be negative", least=0.0)
 SHARE = number("lie between 0 and 1", least=0.0, most=1.0)
 WHOLE = whole()
 NUMBERS = as_given(numbers())
-PORT = whole("a port, a whole number from 0 to 65535", least=0, most=65535)
+PORT = whole("a whole number from 0 to 65535", least=0, most=65535)
 
 
 def vector(value: Any, size: int, what: str) -> np.ndarray:

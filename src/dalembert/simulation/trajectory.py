@@ -457,7 +457,7 @@ class Trajectory:
 
         return load_trajectory(Path(path), budget)
 
-    @checked
+    @checked(names=TEXT | NAMES | NOTHING)
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
         """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
 
