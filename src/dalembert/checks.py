@@ -345,15 +345,15 @@ def _rule_of_word(word: str) -> Rule:
 @overload
 def checked(function: F, /) -> F: ...
 @overload
-def checked(**rules: Rule) -> Callable[[F], F]: ...
-def checked(function: Any = None, /, **rules: Rule) -> Any:
+def checked(*, error_type: type[DalembertError] = ModelError, **rules: Rule) -> Callable[[F], F]: ...
+def checked(function: Any = None, /, *, error_type: type[DalembertError] = ModelError, **rules: Rule) -> Any:
     """Let a function look at its arguments before it begins: by their annotations, or by the rules given here."""
     if function is None:
-        return lambda later: checked_by(later, rules)
-    return checked_by(function, {})
+        return lambda later: checked_by(later, rules, error_type)
+    return checked_by(function, {}, error_type)
 
 
-def checked_by(function: F, given: Mapping[str, Rule]) -> F:
+def checked_by(function: F, given: Mapping[str, Rule], error_type: type[DalembertError]) -> F:
     """The function with its arguments checked; defaults are taken as they are."""
     names: list[str] = []
     rules: dict[str, Rule] = {}
@@ -387,13 +387,13 @@ def checked_by(function: F, given: Mapping[str, Rule]) -> F:
                 try:
                     fine[place] = rules[name].take(value)
                 except Refused:
-                    rules[name](value, f"{title(arguments, named)}: {name}")
+                    rules[name](value, f"{title(arguments, named)}: {name}", error_type)
         for name, value in named.items():
             if name in rules:
                 try:
                     named[name] = rules[name].take(value)
                 except Refused:
-                    rules[name](value, f"{title(arguments, named)}: {name}")
+                    rules[name](value, f"{title(arguments, named)}: {name}", error_type)
         return function(*fine, **named)
 
     return cast(F, call)

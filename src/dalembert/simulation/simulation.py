@@ -410,7 +410,7 @@ class Simulation:
 
         return find_modes(self._situation(), coordinates)
 
-    @checked
+    @checked(error_type=GradientError)
     def step_jacobian(self, parameters: Sequence[str] = (), *, gradient_smoothing: float = 0.0) -> StepJacobian:
         """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing.
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checks import (
+    ANYTHING,
+    BY_NAME,
     NAMES,
     NOTHING,
     NUMBER,
@@ -24,7 +26,7 @@ from dalembert.checks import (
     numbers,
     shown,
 )
-from dalembert.errors import ModelError
+from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile_forces import coupling_names
@@ -343,7 +345,7 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
-    @checked
+    @checked(error_type=GradientError, cotangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def vjp(
         self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
         drive_weight: float | None = None, gradient_smoothing: float = 0.0,
@@ -363,7 +365,7 @@ class Trajectory:
 
         return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
-    @checked
+    @checked(error_type=GradientError, tangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def jvp(
         self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
         gradient_smoothing: float = 0.0,
