@@ -345,12 +345,15 @@ def _rule_of_word(word: str) -> Rule:
 @overload
 def checked(function: F, /) -> F: ...
 @overload
-def checked(*, error_type: type[DalembertError] = ModelError, **rules: Rule) -> Callable[[F], F]: ...
-def checked(function: Any = None, /, *, error_type: type[DalembertError] = ModelError, **rules: Rule) -> Any:
+def checked(**rules: Rule) -> Callable[[F], F]: ...
+def checked(function: Any = None, /, **rules: Rule) -> Any:
     """Let a function look at its arguments before it begins: by their annotations, or by the rules given here."""
-    if function is None:
-        return lambda later: checked_by(later, rules, error_type)
-    return checked_by(function, {}, error_type)
+    return checked_as(ModelError, **rules) if function is None else checked_by(function, {}, ModelError)
+
+
+def checked_as(error_type: type[DalembertError], /, **rules: Rule) -> Callable[[F], F]:
+    """The same with another kind of error."""
+    return lambda function: checked_by(function, rules, error_type)
 
 
 def checked_by(function: F, given: Mapping[str, Rule], error_type: type[DalembertError]) -> F:

@@ -22,6 +22,7 @@ from dalembert.checks import (
     TEXT,
     as_given,
     checked,
+    checked_as,
     number,
     numbers,
     shown,
@@ -345,7 +346,7 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
-    @checked(error_type=GradientError, cotangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
+    @checked_as(GradientError, cotangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def vjp(
         self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
         drive_weight: float | None = None, gradient_smoothing: float = 0.0,
@@ -365,7 +366,7 @@ class Trajectory:
 
         return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
-    @checked(error_type=GradientError, tangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
+    @checked_as(GradientError, tangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def jvp(
         self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
         gradient_smoothing: float = 0.0,
