@@ -57,8 +57,7 @@ class StartPull:
     def settled(self) -> Solved:
         """Of velocities."""
         setup = self.beginning._rest()
-        _, saddle, _ = self.beginning._metric
-        G = self.beginning._metric_rows
+        _, saddle, _, G = self.beginning._velocity_system
         weights, motion = saddle.pull(self.velocity.ravel())
         return Solved(saddle, G, dict(setup.rates), self.velocity.ravel(), weights, motion)
 
