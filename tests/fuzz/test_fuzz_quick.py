@@ -59,5 +59,5 @@ def test_a_larger_budget_lets_in(tmp_path):
         with pytest.raises(da.BudgetError, match=rf"larger Budget\({kind}=\.\.\.\)"):
             da.load(tmp_path / "a.xml", budget=budget)
     assert len(da.load(tmp_path / "a.xml", budget=da.Budget().times(2.0)).bodies) == 40
-    with pytest.raises(da.ModelError, match="elements of a Budget must be a positive number"):
+    with pytest.raises(da.ModelError, match="Budget: elements must be"):
         da.Budget(elements=0)

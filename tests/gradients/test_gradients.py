@@ -4,8 +4,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from everything import everything
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pairs import TYPES, pair, with_laws
 
 import dalembert as da
@@ -182,27 +180,6 @@ def test_an_optimiser_finds_the_start_that_reaches_a_point():
     found = minimize(f, f.x0, jac=True, method="BFGS")
     assert found.fun < 1e-8
     assert found.nit < 40
-
-
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-@given(data=st.data())
-@pytest.mark.slow
-def test_random_trees(data):
-    """Joints, laws and parameters at random."""
-    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
-    mechanism = da.Mechanism("random")
-    before, at = mechanism.world, np.zeros(3)
-    kinds = [name for name in TYPES if name not in ("free", "distance", "fixed")]
-    for k in range(data.draw(st.integers(1, 4))):
-        here = at + rng.normal(size=3) * 0.3
-        A = rng.normal(size=(3, 3))
-        body = mechanism.body(f"b{k}", mass=float(rng.uniform(0.5, 2)), inertia=0.05 * (np.trace(A @ A.T) * np.eye(3) - A @ A.T), position=here)
-        kind = TYPES[data.draw(st.sampled_from(kinds))]
-        laws = dict(stiffness=float(rng.uniform(0.5, 4.0)), damping=float(rng.uniform(0.1, 0.5)))
-        mechanism.joint(f"j{k}", with_laws(kind, **laws), before, body, at=at, frame=rng.normal(size=4))
-        before, at = body, here + rng.normal(size=3) * 0.2
-    formulation = data.draw(st.sampled_from([VARIATIONAL, METHODS["bdf2"]]))
-    assert_right(da.validate_gradients(mechanism, formulation, steps=3, setup=throw(mechanism, 5)))
 
 
 # ---- bad input

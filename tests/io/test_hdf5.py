@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -238,9 +239,10 @@ def test_what_does_not_fit_is_refused(saved, name, values, message):
 
 def test_other_names_are_seen(saved):
     with h5py.File(saved, "r+") as file:
-        names = file["bodies"][()]  # type: ignore[index]
+        dataset: Any = file["bodies"]
+        names = dataset[()]
         names[0] = b"another"
-        file["bodies"][()] = names  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+        dataset[()] = names
     with pytest.raises(da.ModelError, match="checksum"):
         da.Trajectory.load(saved)
 
@@ -270,9 +272,10 @@ def test_contacts_come_back(tmp_path):
     found = da.Trajectory.load(tmp_path / "run.h5").contacts()
     np.testing.assert_array_equal(found.gap, run.contacts().gap)
     with h5py.File(tmp_path / "run.h5", "r+") as file:
-        log = file["series/contact_log"][()]  # type: ignore[index]
+        dataset: Any = file["series/contact_log"]
+        log = dataset[()]
         log["owner"] = 7
-        file["series/contact_log"][()] = log  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+        dataset[()] = log
     hdf5.seal(tmp_path / "run.h5")
     with pytest.raises(da.ModelError, match="does not fit its knots and pairs"):
         da.Trajectory.load(tmp_path / "run.h5")

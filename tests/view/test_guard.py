@@ -83,7 +83,7 @@ def test_ports_that_do_not_exist_are_refused(short_run, port):
     """They used to be tried for ever."""
     simulation = da.Simulation(da.zoo.pendulum(1), da.Variational(dt=0.01))
     for show in (short_run.view, simulation.view):
-        with pytest.raises(da.ModelError, match="port must be a whole number from 0 to 65535"):
+        with pytest.raises(da.ModelError, match="whole number from 0 to 65535"):
             show(port=port, block=False)
 
 

@@ -11,8 +11,9 @@ from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Adjoint, Cotangents
 from dalembert.gradients.controller import Controller
 from dalembert.gradients.events import Derivatives, Smoothing
-from dalembert.gradients.names import PLACING, WEIGHING, Name, read_names
+from dalembert.gradients.names import PLACING, POINTS, WEIGHING, Name, read_names
 from dalembert.gradients.start import Beginning
+from dalembert.gradients.target_points import pull_points, tables_of
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.simulation.record import Record
@@ -89,7 +90,7 @@ def pull_back(
     """
     record = record_of(trajectory)
     smooth = Smoothing(record, smoothing)
-    names = read_names(record.mechanism, record.steps, parameters)
+    names = read_names(record.mechanism, record.steps, parameters, {joint: table.shape for joint, table in tables_of(record).items()})
     adjoint: Adjoint = record.engine.adjoint(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), read_cotangents(trajectory, cotangents),
     )
@@ -104,7 +105,9 @@ def pull_back(
     beginning = Beginning(record) if any(_may_place(name) for name in names) else None
     placing = [name for name in names if beginning is not None and beginning.matters(name)]
     started = beginning.pull(placing, bars.pose, bars.velocity, adjoint.inputs.target[0]) if beginning is not None else {}
-    gradients = {name.text: np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names}
+    gradients = {
+        name.text: pull_points(record, adjoint, name.owner) if name.what == POINTS else np.asarray(direct_part(record.mechanism, adjoint, name)) for name in names
+    }
     return Derivatives(
         {text: np.asarray(gradient + started[text]) if text in started else gradient for text, gradient in gradients.items()}, smooth.smoothing,
     )

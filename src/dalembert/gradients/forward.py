@@ -12,8 +12,9 @@ from dalembert.formulations.derivatives import InputBars
 from dalembert.gradients.adjoint import check_control, record_of, weigh_forces
 from dalembert.gradients.controller import Controller
 from dalembert.gradients.events import Derivatives, Smoothing
-from dalembert.gradients.names import Name, read_names
+from dalembert.gradients.names import POINTS, Name, read_names
 from dalembert.gradients.start import Beginning
+from dalembert.gradients.target_points import push_points, tables_of
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, with_parameters
@@ -38,9 +39,15 @@ def push_forward(
     smooth = Smoothing(record, smoothing)
     if not isinstance(tangents, Mapping) or not tangents:
         raise GradientError(f"tangents must be a dict of names and values, such as {{'elbow.damping': 1.0}}, got {tangents!r}")
-    names = {name.text: name for name in read_names(record.mechanism, record.steps, list(tangents))}
+    tables = {joint: table.shape for joint, table in tables_of(record).items()}
+    names = {name.text: name for name in read_names(record.mechanism, record.steps, list(tangents), tables)}
     change = {text: _checked(names[text], value) for text, value in tangents.items()}
+    points = {names[text].owner: value for text, value in change.items() if names[text].what == POINTS}
+    change = {text: value for text, value in change.items() if names[text].what != POINTS}
     inputs = input_tangents(record.mechanism, record.steps, names, change)
+    straight = inputs.target.copy()
+    bent, curve = push_points(record, points) if points else (0.0, None)
+    inputs.target[:] += bent
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
     models, step = beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
@@ -55,6 +62,8 @@ def push_forward(
         record.recording, record.inputs, record.steps + 1, record.dt, trajectory._get("coordinate"), models, step, inputs,
     )
     weigh_forces(forward, weights, drive_weight)
+    if curve is not None:
+        forward.curve = lambda knot, share: curve(knot + share) + straight[knot] + share * (straight[knot + 1] - straight[knot])
     if record.control is not None:
         check_control(record, forward, "controller")
         forward.controller = Controller(record, trajectory._get("coordinate"))

@@ -1,7 +1,7 @@
 """What a run can be differentiated by, by name: numbers of the mechanism, the start, inputs and targets per step."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ START_JOINT = ("start", "start_rate")
 START_BODY = ("start_velocity", "start_angular_velocity")
 #: per step: forces, wrenches and tensions; targets at the knots
 PER_STEP = ("input", "target")
+#: of tables that targets follow
+POINTS = "target_points"
 #: numbers of the mechanism that change where it starts
 PLACING = ("point_parent", "point_child", "turn_parent", "turn_child", "centre_of_mass", "ratio", "offset", "length", "pitch")
 #: elements whose numbers do not, of the same names
@@ -37,13 +39,14 @@ class Name:
     shape: tuple[int, ...]
 
 
-def read_names(mechanism: Mechanism, steps: int, names: Iterable[str]) -> list[Name]:
-    """Names of parameters, checked. Raises GradientError for one that does not exist."""
+def read_names(mechanism: Mechanism, steps: int, names: Iterable[str], tables: Mapping[str, tuple[int, ...]] | None = None) -> list[Name]:
+    """Names of parameters, checked. Raises GradientError for one that does not exist. ``tables``: shapes of targets' tables by joint."""
     if isinstance(names, str):
         raise GradientError(f"parameters must be a list of names, got the single string {names!r}")
     names = list(names)
     known = list_parameters(mechanism, shifts=True, only={name.rpartition(".")[0] for name in names if isinstance(name, str)})
-    return [_read(mechanism, steps, known, name) for name in names]
+    tabled = {f"{joint}.{POINTS}": Name(f"{joint}.{POINTS}", "input", joint, POINTS, shape) for joint, shape in (tables or {}).items()}
+    return [tabled[name] if name in tabled else _read(mechanism, steps, known, name) for name in names]
 
 
 def element_of(mechanism: Mechanism, owner: str) -> Any:

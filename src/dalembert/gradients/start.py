@@ -2,25 +2,24 @@
 
 Poses follow by the linear system of assembly at the pose of the start: bodies are carried along as set-up carries them, then moved as
 little as closes every row. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
-the pose too: that part is differenced (fourth order).
+the pose too: forwards that part is differenced (fourth order), backwards (``start_pull``) it is not.
 """
 from __future__ import annotations
 
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sparse
 from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Start
-from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.named_bars import named_bar
-from dalembert.formulations.maximal.pull_knot import pull_row_values
 from dalembert.gradients.names import PLACING, STANDING, WEIGHING, Name
+from dalembert.gradients.start_pull import StartPull
 from dalembert.mechanism.mechanism import Body
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
-from dalembert.model.assembly import pose_saddle, rate_values, row_values, velocity_equations, velocity_saddle
+from dalembert.model.assembly import mass_blocks, pose_saddle, row_values, velocity_equations, velocity_saddle
 from dalembert.model.pose import joint_rates
-from dalembert.model.topology import spanning_tree, tree_order
 from dalembert.simulation.record import Record
 from dalembert.simulation.setup import Setup
 from dalembert.spatial import so3
@@ -227,44 +226,66 @@ class Beginning:
         saddle, _, factors = velocity_saddle(setup.placement, held, setup.rates)
         return wished, saddle, factors
 
+    @cached_property
+    def _metric_rows(self):
+        """The rows of settled velocities."""
+        self._rest()
+        return velocity_saddle(self.setup.placement, self.setup.wished()[1], self.setup.rates)[1]
+
+    @cached_property
+    def _mass_matrix(self):
+        """The metric of settled velocities."""
+        blocks, factors = mass_blocks(self.model), self._metric[2]
+        blocks[:, :3] *= factors[:, :1, None]
+        blocks[:, 3:] *= factors[:, 1:, None]
+        return sparse.csr_matrix(sparse.block_diag(list(blocks)))
+
     # ---- backwards
 
     def pull(self, names: list[Name], pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of gradients that come through the start, from its cotangents (n, 6), (n, 6), (joints, 6)."""
-        found = {}
+        pulled, found = StartPull(self, pose, velocity), {}
+        self._rest().placement.evaluate()
         for name in names:
             if name.what in WEIGHING:
-                found[name.text] = self._pull_weighed(name, velocity)
-            elif name.kind == "model" and self.at_rest:
-                bars, left = self._pull_rows(pose)
-                gradient = named_bar(self.mechanism, self.model, bars, name.text, self.owners)
+                found[name.text] = self._pull_weighed(name, pulled.settled.motion.reshape(-1, 6))
+            elif name.kind == "model":
+                left = pulled.placed.left
+                gradient = named_bar(self.mechanism, self.model, pulled.bars, name.text, self.owners)
                 found[name.text] = np.zeros(name.shape) if gradient is None else gradient
                 if name.what == "centre_of_mass":
                     index = self.mechanism[name.owner].index
                     found[name.text] = found[name.text] + self.matrices[index].T @ left[index, :3]
-            elif self._is_plain(name):
-                found[name.text] = self._pull_tree(name, pose if name.what == "start" else velocity)
-                if name.what == "start":
-                    element = self.mechanism[name.owner]
-                    driven = self.model.joints["driven"][element.index, : element.type.freedom] != 0
-                    found[name.text] = found[name.text] + (target[element.index, : element.type.freedom] * driven).reshape(name.shape)
-            elif name.kind == "start" and name.what != "start":
-                found[name.text] = self._pull_settled(name, velocity)
+            elif name.what == "start":
+                found[name.text] = self._pull_start(name, pulled, target)
+            elif name.what == "start_rate":
+                unit = np.eye(self.mechanism[name.owner].type.freedom)
+                if pulled.is_tree and not self.kept[3]:
+                    bars = pulled.along_tree(name.owner, unit, False)
+                else:
+                    bars = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked)
+                found[name.text] = bars.reshape(name.shape)
+            elif name.kind == "start":
+                found[name.text] = self._pull_held(name, velocity)
             else:
                 found[name.text] = self._pull_each(name, pose, velocity, target)
         return found
 
-    def _pull_settled(self, name: Name, velocity: np.ndarray) -> np.ndarray:
-        """By velocities that were asked for: settled ones are those wished plus the least change that the rows ask for, both linear."""
+    def _pull_start(self, name: Name, pulled: StartPull, target: np.ndarray) -> np.ndarray:
+        element = self.mechanism[name.owner]
+        free = element.type.freedom
+        change = np.array([self._as_rate(name.owner, unit) for unit in np.eye(free)])
+        driven = self.model.joints["driven"][element.index, :free] != 0
+        bars = pulled.along_tree(name.owner, change, True) if pulled.is_tree else pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
+        bars = bars + target[element.index, :free] * driven
+        return bars.reshape(name.shape)
+
+    def _pull_held(self, name: Name, velocity: np.ndarray) -> np.ndarray:
+        """By velocities of bodies that were asked for: settled ones are those wished plus the least change that the rows ask for, both linear."""
         def weighed(amount: np.ndarray) -> float:
             setup = self._asked(name, amount)
             wished, held = setup.wished()
-            by_rows, by_wishes = self._pull_projection(setup, held, velocity)
-            if name.what != "start_rate":
-                return float(by_wishes @ wished.ravel())
-            element = self.mechanism[name.owner]
-            setup.placement.work.joints["rate"][element.index, : element.type.freedom] = setup.rates[name.owner]
-            return float(by_wishes @ wished.ravel() + by_rows @ rate_values(setup.placement, setup.rates))
+            return float(self._pull_projection(setup, held, velocity) @ wished.ravel())
 
         gradient, here = np.zeros(name.shape), weighed(np.zeros(name.shape))
         for index in np.ndindex(*name.shape):
@@ -273,14 +294,13 @@ class Beginning:
             gradient[index] = weighed(direction) - here
         return gradient
 
-    def _pull_projection(self, setup: Setup, held: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cotangents of the rows' right-hand sides and of wished velocities, from those of settled ones; kept for the next name."""
+    def _pull_projection(self, setup: Setup, held: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """The cotangent of wished velocities from that of settled ones; kept for the next name."""
         key = (held.tobytes(), tuple(setup.rates))
         if getattr(self, "_projection_key", None) != key:
             self._projection_key = key
             saddle, G, _ = velocity_saddle(setup.placement, held, setup.rates)
-            by_rows = saddle.pull(velocity.ravel())[0] if G.shape[0] else np.zeros(0)
-            self._projection = by_rows, velocity.ravel() - G.T @ by_rows
+            self._projection = velocity.ravel() - (G.T @ saddle.pull(velocity.ravel())[0] if G.shape[0] else 0.0)
         return self._projection
 
     def _pull_each(self, name: Name, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -292,32 +312,14 @@ class Beginning:
             gradient[index] = sum(np.sum(bar * part) for bar, part in zip((pose, velocity, target), self.tangent(name, direction)))
         return gradient
 
-    def _pull_weighed(self, name: Name, velocity: np.ndarray) -> np.ndarray:
+    def _pull_weighed(self, name: Name, motion: np.ndarray) -> np.ndarray:
         index = self.mechanism[name.owner].index
         wished, _, factors = self._metric
-        off, held = (self.velocity - wished)[index], self._projected(velocity)[index]
+        off, held = (self.velocity - wished)[index], motion[index]
         if name.what == "mass":
             return np.array(-factors[index, 0] * held[:3] @ off[:3])
         both = -factors[index, 1] * np.outer(held[3:], off[3:])
         return 0.5 * (both + both.T)
-
-    def _projected(self, velocity: np.ndarray) -> np.ndarray:
-        if not hasattr(self, "_held"):
-            self._held = self._metric[1].pull(velocity.ravel())[1].reshape(-1, 6)
-        return self._held
-
-    def _pull_rows(self, pose: np.ndarray) -> tuple[Bars, np.ndarray]:
-        """Bars of geometry through the rows that assembly closes, and what is left for bodies that are placed elsewhere before."""
-        if not hasattr(self, "_rows"):
-            setup = self._rest()
-            saddle, G = pose_saddle(setup.placement, setup.wishes)
-            weights, _ = saddle.pull(pose.ravel())
-            left = (pose.ravel() - G.T @ weights).reshape(-1, 6)
-            bars, work = new_bars(self.model), setup.placement.work
-            rows, ties, wishes = self._by_element(-weights, setup.wishes)
-            pull_row_values(self.model, work, bars, rows, ties, wishes)
-            self._rows = bars, left
-        return self._rows
 
     def _by_element(self, weights: np.ndarray, wishes: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights of assembly's rows as those of joints' rows (joints, 6), couplings and wished directions (joints, 6)."""
@@ -336,48 +338,3 @@ class Beginning:
                     directions[element.index, i] = weights[at]
                     at += 1
         return rows, ties, directions
-
-    def _is_plain(self, name: Name) -> bool:
-        """A start from rest of a tree: its subtree is carried along, and nothing else moves."""
-        if name.kind != "start" or name.what not in ("start", "start_rate") or not self.at_rest or self.kept[3]:
-            return False
-        return self._is_tree and self.mechanism[name.owner].index in self._subtrees[0]
-
-    @cached_property
-    def _is_tree(self) -> bool:
-        holding = [j for j in self.mechanism.joints if j.type.holds]
-        return len(holding) == len(self._subtrees[0] & {j.index for j in holding}) and not (self.mechanism.couplings or self.mechanism.constraints)
-
-    @cached_property
-    def _subtrees(self) -> tuple[set[int], list[tuple[int, int, int]]]:
-        order = tree_order(self.mechanism, spanning_tree(self.mechanism, {}))
-        return {index for index, _, _ in order}, order
-
-    @cached_property
-    def _below(self) -> dict[int, int]:
-        """The first body of each joint's subtree."""
-        return {index: there for index, _, there in self._subtrees[1]}
-
-    def _pull_tree(self, name: Name, bar: np.ndarray) -> np.ndarray:
-        """The product of a joint's motion with the wrench that cotangents (n, 6) of its subtree add up to."""
-        key = "start" if name.what == "start" else "start_rate"
-        if not hasattr(self, f"_wrench_{key}"):
-            force = bar[:, :3].copy()
-            moment = np.cross(self.position, force) + np.einsum("nij,nj->ni", self.matrices, bar[:, 3:])
-            for _, here, there in reversed(self._subtrees[1]):
-                if here >= 0:
-                    force[here] += force[there]
-                    moment[here] += moment[there]
-            setattr(self, f"_wrench_{key}", (force, moment))
-            self._rest()
-        force, moment = getattr(self, f"_wrench_{key}")
-        element = self.mechanism[name.owner]
-        there = self._below[element.index]
-        sign = 1.0 if there == element.child.index else -1.0
-        setup, free = self.setup, element.type.freedom
-        values = np.zeros(free)
-        for i, unit in enumerate(np.eye(free)):
-            setup.rates = {element.name: self._as_rate(element.name, unit) if key == "start" else unit}
-            line, turn, point = setup._twist(element)
-            values[i] = sign * (line @ force[there] + turn @ (moment[there] - np.cross(point, force[there])))
-        return values.reshape(name.shape)

@@ -159,7 +159,7 @@ def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, 
     """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
         tangents = run.jvp({name.text: change}, gradient_smoothing=smoothing)
-    except GradientError:
+    except (GradientError, AssemblyError):
         return np.nan, 0.0
     value = sum(float(np.sum(weights * tangents[output])) for output, weights in cotangents.items())
     size = sum(float(np.sum((weights * tangents[output]) ** 2)) for output, weights in cotangents.items())

@@ -202,7 +202,7 @@ def _plain(dtype: np.dtype) -> bool:
 
 
 def _trajectory(attributes: dict[str, Any], content: Content, path: Path, meter: Meter) -> Trajectory:
-    names = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
+    names: dict[str, Any] = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
     units, ends = content["coordinate_units"], np.cumsum(content["freedom"]).tolist()
     return Trajectory(
         mechanism=attributes["mechanism"], formulation=attributes["formulation"], **names,

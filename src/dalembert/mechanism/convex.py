@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError, cKDTree
+from scipy.spatial import ConvexHull, KDTree, QhullError
 
 from dalembert.checks import NUMBERS, indices, numbers
 from dalembert.errors import ModelError
@@ -108,7 +108,7 @@ def _moments(points: np.ndarray, hull: ConvexHull) -> tuple[float, np.ndarray, n
 def _faces(corners: np.ndarray) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """Planes and corner loops of a hull's faces, triangles of one plane joined."""
     equations = ConvexHull(corners).equations
-    tree, joined = cKDTree(equations), np.zeros(len(equations), dtype=bool)
+    tree, joined = KDTree(equations), np.zeros(len(equations), dtype=bool)
     planes: list[np.ndarray] = []
     for i, equation in enumerate(equations):
         if not joined[i]:

@@ -183,26 +183,22 @@ class Saddle:
         return x, self.scale * multipliers
 
     def pull(self, bar: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, np.ndarray]:
-        """The transposed of ``step`` on a cotangent of it: that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
-        change, held, moved = np.zeros(self.G.shape[0]), np.zeros(self.count), np.zeros(self.G.shape[0])
+        """The transposed of ``step`` on a cotangent of it (or on some, as columns): that of ``change``, and the step nearest to W^-1 bar that keeps the rows."""
+        rest = bar.shape[1:]
+        change, held, moved = (np.zeros((size, *rest)) for size in (self.G.shape[0], self.count, self.G.shape[0]))
         for attempt in range(rounds):
             before = np.abs(moved).max(initial=0.0)
-            parts = self.lu.solve(np.concatenate([bar if attempt == 0 else np.zeros(self.count), -moved]))
+            parts = self.lu.solve(np.concatenate([bar if attempt == 0 else np.zeros_like(bar), -moved]))
             held, change = held + parts[: self.count], change + parts[self.count :]
             moved = self.G @ held
             if attempt > 0 and not np.abs(moved).max(initial=0.0) < 0.9 * before:
                 break
-        return self.scale * change, held
+        return self.scale.reshape(-1, *[1] * len(rest)) * change, held
 
 
 def row_values(placement: Placement, wishes: Mapping[str, np.ndarray]) -> np.ndarray:
     """How far the rows that ``close_loops`` closes are open, wished directions last."""
     return np.array(_rows(placement, wishes, None).values)
-
-
-def rate_values(placement: Placement, rates: Mapping[str, np.ndarray]) -> np.ndarray:
-    """What the rows of ``velocity_saddle`` shall change at: the right-hand side of G v, in the order of its rows."""
-    return np.array(_rows(placement, {}, rates).values)
 
 
 def pose_saddle(placement: Placement, wishes: Mapping[str, np.ndarray]) -> tuple[Saddle, Any]:

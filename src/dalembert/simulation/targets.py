@@ -43,12 +43,19 @@ class Table:
         straight = element.type.freedom - (3 if turns_freely(element) else 0)
         from scipy.interpolate import CubicSpline  # takes long to import, and is seldom needed
 
+        self.times, self.shape = t, v.shape
         self._spline = CubicSpline(t, rows[:, :straight])
         self._rotation = RotationSpline(t, Rotation.from_rotvec(rows[:, straight:])) if turns_freely(element) else None
 
     def __call__(self, time: float) -> np.ndarray:
         time = min(max(time, self.start), self.end)
         return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
+
+    def basis(self, times: ArrayLike) -> np.ndarray:
+        """(times, points) how much each point of the table counts at some times (s), but in free rotations."""
+        from scipy.interpolate import CubicSpline
+
+        return CubicSpline(self.times, np.eye(len(self.times)))(np.clip(times, self.start, self.end))
 
     def derivative(self, time: float, order: int) -> np.ndarray | None:
         """Rate or acceleration, order 1 or 2; None where rotations are differenced."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any
 
 from dalembert.errors import MissingExtraError
@@ -57,26 +58,25 @@ class Guard:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Guard the server that viser starts meanwhile. It has no place for that, so that its way to start one is changed for a moment."""
-        from viser.infra import _infra
-
-        original = _infra.websockets
+        place: Any = import_module("viser.infra._infra")
+        original, guard = place.websockets, self
 
         class Servers:
             """The library as it is, but for starting a server."""
 
-            def __getattr__(_, name: str) -> Any:
+            def __getattr__(self, name: str) -> Any:
                 return getattr(original.asyncio.server, name)
 
-            def serve(_, handler: Any, *arguments: Any, process_request: Any = None, **options: Any) -> Any:
-                self.installed = True
-                return original.asyncio.server.serve(handler, *arguments, process_request=self.around(process_request), **options)
+            def serve(self, handler: Any, *arguments: Any, process_request: Any = None, **options: Any) -> Any:
+                guard.installed = True
+                return original.asyncio.server.serve(handler, *arguments, process_request=guard.around(process_request), **options)
 
         with _patching:
-            _infra.websockets = _Changed(original, asyncio=_Changed(original.asyncio, server=Servers()))  # type: ignore[assignment]
+            place.websockets = _Changed(original, asyncio=_Changed(original.asyncio, server=Servers()))
             try:
                 yield
             finally:
-                _infra.websockets = original
+                place.websockets = original
 
     def check(self) -> None:
         """An error when the server started without the guard."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import MissingExtraError, ModelError
+from dalembert.errors import MissingExtraError
 from dalembert.view.guard import Guard
 from dalembert.view.raster import looking
 from dalembert.view.scene import INK, LIGHT, MAGENTA, ORANGE, Colour, Scene, fitting_eye
@@ -37,8 +37,6 @@ class Stage:
 
     def __init__(self, scene: Scene, title: str, port: int) -> None:
         viser = viser_module()
-        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-            raise ModelError(f"port must be a whole number from 0 to 65535, got {port!r}")
         self.scene, self.guard = scene, Guard()
         with redirect_stdout(StringIO()), self.guard.watching():  # it would print a banner
             self.server = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)

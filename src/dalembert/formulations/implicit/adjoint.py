@@ -5,10 +5,13 @@ in Newton's own unknowns (dv, e), dw = q e. As in ``variational.adjoint``, every
 """
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.laws import coupling_law
 from dalembert.formulations.implicit.equations import add4, jacobian, residual
 from dalembert.formulations.implicit.state import inverse
+from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_forces import (
     EQUATIONS,
     pull_coupling_rate,
@@ -34,6 +37,8 @@ from dalembert.model.rows import direction_gradient, row_gradient
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_t_vec, mat_vec, scale3, store3
 
+#: most solves for the part that the compliance of redundant rows leaves
+SOLVES = 8
 #: a pass that leaves this part of what the first one met is the last one; most passes
 SMALL, PASSES = 1e-12, 40
 
@@ -231,20 +236,49 @@ def load_unknowns(stage, bars):
 
 
 @kernel
-def store_weights(stage, bars):
-    """Minus the solver's vector as the weights of the equations."""
+def store_weights(stage, bars, largest):
+    """Minus the solver's vector as the weights of the equations, and what the compliance of the rows leaves of them."""
     model, work = stage.model, stage.work
+    clear_weights(model, bars)
+    add_weights(model, work, bars)
+    if stage.compliance == 0.0:
+        return
+    before = np.inf
+    for _ in range(SOLVES):
+        size = soften(model, work, stage.compliance, 7)
+        if not size > 1e-14 * largest or not size < 0.5 * before:
+            break
+        before = size
+        solve_transposed(work.blocks, work.schedule, work.vector)
+        add_weights(model, work, bars)
+
+
+@inline
+def clear_weights(model, bars):
+    for i in range(model.bodies.shape[0] - 1):
+        for c in range(7):
+            bars.bodies[i].b[c] = 0.0
+    for i in range(model.joints.shape[0]):
+        for k in range(6):
+            bars.joints[i].b[k] = 0.0
+    for i in range(model.couplings.shape[0]):
+        bars.couplings[i].b = 0.0
+
+
+@inline
+def add_weights(model, work, bars):
+    """Subtract the solver's vector from the weights."""
     for i in range(model.bodies.shape[0] - 1):
         vector, bar = work.vector[work.bodies[i].node].v, bars.bodies[i]
         for c in range(7):
-            bar.b[c] = -vector[c]
+            bar.b[c] -= vector[c]
     for i in range(model.joints.shape[0]):
         if model.joints[i].rows > 0:
             vector = work.vector[work.joints[i].node].v
             for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] = -vector[k]
+                bars.joints[i].b[k] -= vector[k]
     for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b = -work.vector[work.couplings[i].node].v[0]
+        bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
 
 
 @kernel
@@ -286,7 +320,7 @@ def pull_stage(stage, bars):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(stage, bars)
+        store_weights(stage, bars, size)
         pull_stage_equations(stage, bars)
         size = load_unknowns(stage, bars)
         if attempt == 0:  # bars of impulses have another unit than those that the first pass met

@@ -50,6 +50,8 @@ class MaximalAdjoint:
         steps = knots - 1
         self.inputs = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((steps, couplings)))
         self.at_end = False
+        #: (numbers of steps, bars (..., joints, 6)) of targets that were taken between knots
+        self.inside: list[tuple[np.ndarray, np.ndarray]] = []
         self.owners = owners(engine.mechanism)
 
     @cached_property
@@ -91,6 +93,9 @@ class MaximalAdjoint:
         add(self.inputs.tension, at, tension)
         for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)):
             share = (starts + lengths * node)[:, None, None]
+            between = (share[:, 0, 0] > 1e-12) & (share[:, 0, 0] < 1.0 - 1e-12)
+            if np.any(between) and np.any(bar[between]):
+                self.inside.append((at[between] + share[between, 0, 0], bar[between]))
             add(self.inputs.target, at, (1.0 - share) * bar)
             add(self.inputs.target, at + 1, share * bar)
 
@@ -101,10 +106,10 @@ class MaximalAdjoint:
         """Add what readings have to say of inputs: those of the step that begins at a knot, the last one's at the end."""
         if not self.reads:
             return
-        at = np.minimum(first + np.arange(count), self.knots - 2)
-        np.add.at(self.inputs.wrench, at, knots.push[:count])
-        np.add.at(self.inputs.joint, at, knots.input[:count])
-        np.add.at(self.inputs.tension, at, knots.tension[:count])
+        inner = min(count, self.knots - 1 - first)
+        for table, bars in ((self.inputs.wrench, knots.push), (self.inputs.joint, knots.input), (self.inputs.tension, knots.tension)):
+            table[first : first + inner] += bars[:inner]
+            table[-1] += bars[inner:count].sum(axis=0)
         self.inputs.target[first : first + count] += knots.target[:count]
         if np.any(knots.rate):
             self._differences(first, knots.rate[:count], 0)

@@ -57,6 +57,8 @@ class MaximalForward:
         self.recording, self.given, self.knots, self.dt, self.coordinates = recording, inputs, knots, dt, coordinates
         self.models, self.step, self.change = models, step, change
         self.weights, self.drive_weight = None, engine.drive_weight
+        #: targets between knots, of (knot, share), where these do not change on straight lines
+        self.curve: Any = None
         #: what answers, if the controller of the run is differentiated (``gradients.controller.Controller``)
         self.controller: Any = None
         self.held = np.zeros_like(change.target[0])
@@ -197,6 +199,8 @@ class MaximalForward:
         """Tangents of wrenches, joint inputs, the targets at a fraction of a step, and tensions."""
         change = self.change
         target = change.target[knot] + share * (change.target[knot + 1] - change.target[knot])
+        if self.curve is not None and 1e-12 < share < 1.0 - 1e-12:
+            target = self.curve(knot, share)
         return change.wrench[knot], change.joint[knot], target, change.tension[knot]
 
     def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:

@@ -38,10 +38,9 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_rate,
     pull_servo,
 )
-from dalembert.formulations.maximal.pull_knot import add_outer, pull_project
+from dalembert.formulations.maximal.pull_knot import add_outer, pull_project, weigh_knot
 from dalembert.formulations.maximal.series import ask_for_rates, recall
 from dalembert.kernels import inline, kernel
-from dalembert.linalg import solve_transposed
 from dalembert.model.bias import direction_bias
 from dalembert.model.frames import frame_rotation
 from dalembert.model.pose import aim_all, evaluate_pose, joint_at_knot, joint_rates, put6
@@ -67,8 +66,6 @@ from dalembert.spatial.tuples import (
 ZERO3 = (0.0, 0.0, 0.0)
 #: largest move (m, rad) along the motion by which the derivative of a bias is differenced
 STEP = 5e-3
-#: most passes of refinement
-PASSES = 20
 
 
 class ForceBars(NamedTuple):
@@ -281,7 +278,7 @@ def pull_accelerated(
                 bars.couplings[i].mu = into.tie[knot, i]
         if knot_matrix(model, work, compliance, 0.0) >= 0:
             return False
-        weigh_knot(model, work, bars)
+        weigh_knot(model, work, bars, 0.0)
         for i in range(model.joints.shape[0]):
             for k in range(6):
                 bars.joints[i].mu[k] = 0.0
@@ -292,65 +289,6 @@ def pull_accelerated(
             pull_closed(model, work, bars, compliance, velocity[knot], rate, held[knot], closed, impulse, coupling_impulse, into.rate[knot])
         gather_knot(model, bars, into, knot)
     return True
-
-
-@kernel
-def weigh_knot(model, work, bars):
-    """Weights ``b`` of the equations of the knot, from the bars ``mu`` of its forces; refined with the exact product. The matrix is factored."""
-    bodies, world = work.bodies, model.bodies.shape[0] - 1
-    before, largest = np.inf, 0.0
-    for attempt in range(PASSES):
-        size = 0.0
-        for i in range(world):
-            fixed, b, vector = model.bodies[i], bars.bodies[i].b, work.vector[bodies[i].node].v
-            turned = mat_t_vec(load9(fixed.inertia), load3(b[3:]))
-            for c in range(3):
-                vector[c], vector[3 + c] = fixed.mass * b[c], turned[c]
-        for i in range(model.joints.shape[0]):
-            joint, at, bar = model.joints[i], work.joints[i], bars.joints[i]
-            first, second = bars.bodies[joint.parent].b, bars.bodies[joint.child].b
-            for k in range(joint.rows):
-                own = joint.row_kind[k] == COMPLIANT
-                weight = bar.b[k] * (joint.armature[joint.row_direction[k]] if own else 1.0)
-                total = bar.mu[k] + (bar.b[k] if own else 0.0)
-                for c in range(6):
-                    total -= at.Gc[k, c] * second[c]
-                    work.vector[bodies[joint.child].node].v[c] += weight * at.Gc[k, c]
-                    if joint.parent != world:
-                        total -= at.Gp[k, c] * first[c]
-                        work.vector[bodies[joint.parent].node].v[c] += weight * at.Gp[k, c]
-                work.vector[at.node].v[k] = total
-                size = max(size, abs(total))
-        for i in range(model.couplings.shape[0]):
-            coupling, bar = model.couplings[i], bars.couplings[i]
-            total = bar.mu
-            if coupling.law == CONSTRAINT:
-                for e in range(coupling.first, coupling.first + coupling.ends):
-                    which = model.ends[e]
-                    if which != world:
-                        for c in range(6):
-                            total -= work.ends[e].G[c] * bars.bodies[which].b[c]
-                            work.vector[bodies[which].node].v[c] += bar.b * work.ends[e].G[c]
-            else:
-                total = 0.0
-            work.vector[work.couplings[i].node].v[0] = total
-            size = max(size, abs(total))
-        for i in range(world):
-            for c in range(6):
-                size = max(size, abs(work.vector[bodies[i].node].v[c]))
-        largest = max(largest, size) if attempt <= 1 else largest
-        if not size > 1e-14 * largest or (attempt > 1 and not size < 0.5 * before):
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        for i in range(world):
-            for c in range(6):
-                bars.bodies[i].b[c] -= work.vector[bodies[i].node].v[c]
-        for i in range(model.joints.shape[0]):
-            for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] -= work.vector[work.joints[i].node].v[k]
-        for i in range(model.couplings.shape[0]):
-            bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
 
 
 @kernel

@@ -1,6 +1,8 @@
 """Transposed derivatives of what is read at a knot: rates, coordinates, energy, and velocities that follow by projection."""
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.bodies import load9_of, push_on_bodies, user_load
 from dalembert.forces.directions import resistance, servo_at, spring
@@ -25,12 +27,25 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_own_numbers,
     pull_rate,
     pull_servo,
+    pull_wrench,
 )
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import solve_transposed
 from dalembert.model.frames import frame_rotation
+from dalembert.model.hessians import add_direction
 from dalembert.model.pose import joint_at_knot, put6
-from dalembert.model.records import BALL, CABLE, COMPLIANT, CONSTRAINT, DRAG, POINT_FORCE, SPRING, USER_LOAD
+from dalembert.model.records import (
+    BALL,
+    CABLE,
+    COMPLIANT,
+    CONSTRAINT,
+    DISTANCE,
+    DRAG,
+    POINT_FORCE,
+    SLIDE,
+    SPRING,
+    USER_LOAD,
+)
 from dalembert.model.rows import direction_gradient, row_gradient
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
@@ -234,42 +249,84 @@ def pull_project(model, work, bars, compliance, half, left, rate_bars):
     """
     if knot_matrix(model, work, compliance, half) >= 0:
         return -1.0
-    world = model.bodies.shape[0] - 1
-    first, size, before = 0.0, 0.0, 0.0
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].b, ZERO3, ZERO3)
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].rows):
+            bars.joints[i].b[k] = 0.0
+    for i in range(model.couplings.shape[0]):
+        bars.couplings[i].b = 0.0
+    size = weigh_knot(model, work, bars, half)
+    pull_knot_equations(model, work, bars, half, left, rate_bars)
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].du, ZERO3, ZERO3)
+    return size
+
+
+@kernel
+def weigh_knot(model, work, bars, lag):
+    """Weights ``b`` of the equations of the knot, from the bars ``du`` and ``mu`` of its velocities and forces; refined with the exact product.
+
+    The matrix is factored with that ``lag``. Needs no weights before; returns what is left of the bars, relative.
+    """
+    bodies, world = work.bodies, model.bodies.shape[0] - 1
+    before, largest, size = np.inf, 0.0, 0.0
     for attempt in range(PASSES):
         size = 0.0
         for i in range(world):
-            vector = work.vector[work.bodies[i].node].v
-            for c in range(6):
-                vector[c] = bars.bodies[i].du[c]
-                size = max(size, abs(vector[c]))
+            fixed, b, vector = model.bodies[i], bars.bodies[i].b, work.vector[bodies[i].node].v
+            turned = mat_t_vec(load9(fixed.inertia), load3(b[3:]))
+            du = bars.bodies[i].du
+            for c in range(3):
+                vector[c], vector[3 + c] = du[c] + fixed.mass * b[c], du[3 + c] + turned[c]
         for i in range(model.joints.shape[0]):
-            for k in range(model.joints[i].rows):
-                work.vector[work.joints[i].node].v[k] = bars.joints[i].mu[k]
-                size = max(size, abs(bars.joints[i].mu[k]))
+            joint, at, bar = model.joints[i], work.joints[i], bars.joints[i]
+            first, second = bars.bodies[joint.parent].b, bars.bodies[joint.child].b
+            for k in range(joint.rows):
+                own = joint.row_kind[k] == COMPLIANT
+                weight = bar.b[k]
+                if own:
+                    weight *= lag * resistance(joint, at, joint.row_direction[k]) + joint.armature[joint.row_direction[k]]
+                total = bar.mu[k] + (bar.b[k] if own else 0.0)
+                for c in range(6):
+                    total -= at.Gc[k, c] * second[c]
+                    work.vector[bodies[joint.child].node].v[c] += weight * at.Gc[k, c]
+                    if joint.parent != world:
+                        total -= at.Gp[k, c] * first[c]
+                        work.vector[bodies[joint.parent].node].v[c] += weight * at.Gp[k, c]
+                work.vector[at.node].v[k] = total
+                size = max(size, abs(total))
         for i in range(model.couplings.shape[0]):
-            work.vector[work.couplings[i].node].v[0] = bars.couplings[i].mu
-            size = max(size, abs(bars.couplings[i].mu))
-        if attempt <= 1:  # bars of impulses have another unit than those of velocities
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-        if not size > 1e-13 * first:
+            coupling, bar = model.couplings[i], bars.couplings[i]
+            total = bar.mu
+            if coupling.law == CONSTRAINT:
+                for e in range(coupling.first, coupling.first + coupling.ends):
+                    which = model.ends[e]
+                    if which != world:
+                        for c in range(6):
+                            total -= work.ends[e].G[c] * bars.bodies[which].b[c]
+                            work.vector[bodies[which].node].v[c] += bar.b * work.ends[e].G[c]
+            else:
+                total = 0.0
+            work.vector[work.couplings[i].node].v[0] = total
+            size = max(size, abs(total))
+        for i in range(world):
+            for c in range(6):
+                size = max(size, abs(work.vector[bodies[i].node].v[c]))
+        largest = max(largest, size) if attempt <= 1 else largest
+        if not size > 1e-14 * largest or (attempt > 1 and not size < 0.5 * before):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
         for i in range(world):
             for c in range(6):
-                bars.bodies[i].b[c] = -work.vector[work.bodies[i].node].v[c]
+                bars.bodies[i].b[c] -= work.vector[bodies[i].node].v[c]
         for i in range(model.joints.shape[0]):
             for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] = -work.vector[work.joints[i].node].v[k]
+                bars.joints[i].b[k] -= work.vector[work.joints[i].node].v[k]
         for i in range(model.couplings.shape[0]):
-            bars.couplings[i].b = -work.vector[work.couplings[i].node].v[0]
-        pull_knot_equations(model, work, bars, half, left, rate_bars)
-    for i in range(world):
-        put6(bars.bodies[i].du, ZERO3, ZERO3)
-    return size
+            bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
+    return size / largest if largest > 0.0 else 0.0
 
 
 @kernel
@@ -355,6 +412,44 @@ def pull_start_rates(model, work, bars, rates, bare):
             elif bar.after[k] != 0.0:
                 bar.armature[k] += bar.after[k] * rates[i, k]
                 pull_direction_rate(model, work, bars, i, k, bar.after[k] * joint.armature[k])
+
+
+@kernel
+def pull_row_rates(model, work, bars, motion, rows, ties, directions):
+    """Rates of joint rows (joints, 6), couplings and directions (joints, 6) for a motion (n, 6) at the pose in the work, weighted."""
+    for i in range(model.bodies.shape[0] - 1):
+        for c in range(6):
+            bars.bodies[i].u[c] = motion[i, c]
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].locks):
+            pull_rate(model, work, bars, i, k, rows[i, k])
+        for k in range(model.joints[i].free):
+            if directions[i, k] != 0.0:
+                pull_direction_rate(model, work, bars, i, k, directions[i, k])
+    for i in range(model.couplings.shape[0]):
+        if ties[i] != 0.0:
+            pull_coupling_rate(model, work, bars, i, ties[i])
+    for i in range(model.bodies.shape[0] - 1):
+        put6(bars.bodies[i].du, ZERO3, ZERO3)
+
+
+@kernel
+def pull_twist(model, work, bars, index, rates, line, turn):
+    """A joint's own motion at rates (6,): its slides along ``line`` (world) and its turns about ``turn`` (the child's axes), weighted."""
+    joint, child = model.joints[index], bars.bodies[model.joints[index].child]
+    y, C, Rp = joint_at_knot(work.bodies, joint)
+    zero = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for k in range(joint.free):
+        force, on_parent, on_child = direction_gradient(joint, k, y, C, Rp)
+        slides = joint.free_kind[k] == SLIDE or joint.free_kind[k] == DISTANCE
+        second = (line[0], line[1], line[2], 0.0, 0.0, 0.0) if slides else (0.0, 0.0, 0.0, turn[0], turn[1], turn[2])
+        bars.K[:] = 0.0
+        add_direction(bars.K, joint, k, rates[k], y, C, Rp)
+        pull_wrench(
+            bars, index, joint, work.bodies, 1.0, zero, second, scale3(rates[k], force), scale3(rates[k], on_parent), scale3(rates[k], on_child),
+        )
+        if not slides:
+            add_to3(child.phi, rates[k], cross3(on_child, load3(turn)))
 
 
 @kernel

@@ -6,7 +6,10 @@ the exact product, which is what a pull gives; a pull is linear in b, so that ev
 """
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.forces.laws import coupling_law
+from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_forces import (
     EQUATIONS,
     MOMENTA,
@@ -52,6 +55,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
+#: most solves for the part that the compliance of redundant rows leaves
+SOLVES = 8
 #: a pass that leaves this part of what the first one met is the last one; most passes
 SMALL, PASSES = 1e-12, 12
 
@@ -252,20 +257,49 @@ def load_unknowns(interval, bars):
 
 
 @kernel
-def store_weights(interval, bars):
-    """Minus the solver's vector as the weights of the equations."""
+def store_weights(interval, bars, largest):
+    """Minus the solver's vector as the weights of the equations, and what the compliance of the rows leaves of them."""
     model, work = interval.model, interval.work
+    clear_weights(model, bars)
+    add_weights(model, work, bars)
+    if interval.compliance == 0.0:
+        return
+    before = np.inf
+    for _ in range(SOLVES):
+        size = soften(model, work, interval.compliance, 6)
+        if not size > 1e-14 * largest or not size < 0.5 * before:
+            break
+        before = size
+        solve_transposed(work.blocks, work.schedule, work.vector)
+        add_weights(model, work, bars)
+
+
+@inline
+def clear_weights(model, bars):
+    for i in range(model.bodies.shape[0] - 1):
+        for c in range(6):
+            bars.bodies[i].b[c] = 0.0
+    for i in range(model.joints.shape[0]):
+        for k in range(6):
+            bars.joints[i].b[k] = 0.0
+    for i in range(model.couplings.shape[0]):
+        bars.couplings[i].b = 0.0
+
+
+@inline
+def add_weights(model, work, bars):
+    """Subtract the solver's vector from the weights."""
     for i in range(model.bodies.shape[0] - 1):
         vector, bar = work.vector[work.bodies[i].node].v, bars.bodies[i]
         for c in range(6):
-            bar.b[c] = -vector[c]
+            bar.b[c] -= vector[c]
     for i in range(model.joints.shape[0]):
         if model.joints[i].rows > 0:
             vector = work.vector[work.joints[i].node].v
             for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] = -vector[k]
+                bars.joints[i].b[k] -= vector[k]
     for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b = -work.vector[work.couplings[i].node].v[0]
+        bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
 
 
 @kernel
@@ -304,7 +338,7 @@ def pull_interval(interval, bars):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(interval, bars)
+        store_weights(interval, bars, size)
         pull_equations(interval, bars)
         size = load_unknowns(interval, bars)
         if attempt == 0:  # bars of impulses have another unit than those that the first pass met

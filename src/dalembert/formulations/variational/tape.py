@@ -186,6 +186,8 @@ def pull_knots(model, work, compliance, recording, inputs, coordinates, prescrib
     """
     velocity, wanted, impulse, coupling_impulse, rate = scratch
     for knot in range(first, last):
+        if not asked_for(cot, knot):
+            continue
         recall_knot(model, work, recording, inputs, coordinates, knot)
         half = 0.5 * recording.step_before[knot]
         clear_step(model, bars)
@@ -226,6 +228,22 @@ def pull_knots(model, work, compliance, recording, inputs, coordinates, prescrib
                 into.input[knot, i, k] += bar.input[k]
                 into.target[knot, i, k] += bar.target[k]
     return True
+
+
+@inline
+def asked_for(cot, knot):
+    """Whether anything is read at a knot besides poses."""
+    if cot.energy[knot, 0] != 0.0 or cot.energy[knot, 1] != 0.0:
+        return True
+    for i in range(cot.velocity.shape[1]):
+        for c in range(6):
+            if cot.velocity[knot, i, c] != 0.0:
+                return True
+    for i in range(cot.rate.shape[1]):
+        for c in range(6):
+            if cot.rate[knot, i, c] != 0.0 or cot.coordinate[knot, i, c] != 0.0:
+                return True
+    return False
 
 
 @inline
