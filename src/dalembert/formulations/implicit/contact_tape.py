@@ -17,12 +17,13 @@ from dalembert.formulations.implicit.adjoint import (
     PASSES,
     SMALL,
     add_to4,
+    add_weights,
     chain_stage,
+    clear_weights,
     load_unknowns,
     pull_spin,
     pull_stage_equations,
     pull_turn,
-    store_weights,
 )
 from dalembert.formulations.implicit.encounter import angular_velocity, balance_at_end, interior_point, nodes
 from dalembert.formulations.implicit.equations import Stage, add4, jacobian
@@ -201,7 +202,8 @@ def pull_encounter(stage, scene, bars, touch):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(stage, bars)
+        clear_weights(model, bars)
+        add_weights(model, work, bars)
         store_node_weights(scene, work, touch)
         pull_stage_equations(stage, bars)
         pull_nodes(scene, model, work.bodies, bars, touch, stage.gamma, stage.gamma)

@@ -28,11 +28,12 @@ from dalembert.formulations.variational.adjoint import (
     PASSES,
     SMALL,
     add_outer,
+    add_weights,
     chain,
+    clear_weights,
     load_unknowns,
     pull_accept,
     pull_equations,
-    store_weights,
 )
 from dalembert.formulations.variational.contact_step import contact_step, interior_point, nodes, note_after, note_forces
 from dalembert.formulations.variational.equations import (
@@ -199,7 +200,8 @@ def pull_encounter(interval, scene, bars, touch):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(interval, bars)
+        clear_weights(interval.model, bars)
+        add_weights(interval.model, work, bars)
         store_node_weights(scene, work, touch)
         pull_equations(interval, bars)
         pull_nodes(scene, interval.model, work.bodies, bars, touch, interval.dt, interval.h)
