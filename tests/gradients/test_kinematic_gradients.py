@@ -1,4 +1,4 @@
-"""Gradients of runs in which drives determine the pose, and of semi-implicit Euler."""
+"""Gradients of runs in which drives determine the pose, of semi-implicit Euler, of coordinate maps, and by points of targets' tables."""
 from __future__ import annotations
 
 import numpy as np
@@ -101,3 +101,42 @@ def test_semi_implicit_euler(case):
 def test_semi_implicit_euler_with_redundant_rows():
     names = ["1 hanger.start", "1 top.start_rate", "1 upper left.mass", "1 lower right.inertia", "gravity", "1 left.damping"]
     assert_right(da.validate_gradients(da.zoo.four_bar_chain(1), da.Implicit(dt=0.01, method="semi_implicit"), names, steps=5))
+
+
+@pytest.mark.parametrize("function", [None, lambda y: [y[0], 0.8 * y[0] + 0.1 * y[0] ** 2]], ids=["linear", "curved"])
+def test_coordinate_maps(function):
+    """Two hinges that one number moves; slopes of a user's function are differenced, and again by the forward pass."""
+    mechanism = da.Mechanism("finger")
+    first = mechanism.body("first", da.Rod(length=1.0, mass=1.0, radius=0.05, axis="x"), position=(0.5, 0, 0))
+    second = mechanism.body("second", da.Rod(length=0.8, mass=0.6, radius=0.04, axis="x"), position=(1.4, 0, 0))
+    mechanism.joint("near", da.Revolute(axis="y", damping=0.1, stiffness=2.0), "world", first, at=(0, 0, 0))
+    mechanism.joint("far", da.Revolute(axis="y", damping=0.1), first, second, at=(1, 0, 0))
+    mechanism.coordinate_map("curl", ["near", "far"], **({"matrix": [1.0, 0.7]} if function is None else {"function": function}))
+    mechanism.start("curl", 0.5, rate=1.0)
+    names = ["gravity", "first.mass", "second.inertia", "near.stiffness", "far.damping", "second.input"]
+    check = da.validate_gradients(mechanism, da.Variational(dt=0.01, tolerance=1e-13), names, steps=4)
+    assert_right(check, forward=1e-9 if function is None else 1e-6)
+
+
+@pytest.mark.parametrize("formulation", [da.Variational(dt=0.01, tolerance=1e-13), da.Implicit(dt=0.01, tolerance=1e-13)], ids=["variational", "bdf2"])
+def test_points_of_a_table_of_targets(formulation):
+    times, points, change = np.array([0.0, 0.1, 0.2, 0.35]), np.array([0.0, 0.2, -0.1, 0.3]), np.array([0.0, 1.0, -0.5, 0.7])
+    mechanism = da.Mechanism("arm")
+    mechanism.body("upper", da.Rod(length=1.0, mass=1.0, radius=0.05, axis="x"), position=(0.5, 0, 0))
+    mechanism.body("lower", da.Rod(length=0.8, mass=0.6, radius=0.04, axis="x"), position=(1.4, 0, 0))
+    mechanism.joint("shoulder", da.Revolute(axis="y", damping=0.1), "world", "upper", at=(0, 0, 0))
+    mechanism.joint("elbow", da.Revolute(axis="y", servo=da.Servo(stiffness=50.0, damping=2.0)), "upper", "lower", at=(1, 0, 0))
+
+    def run(step: float, tape: bool = False) -> da.Trajectory:
+        sim = da.Simulation(mechanism, formulation)
+        sim.set_target("elbow", (times, points + step * change))
+        return sim.run(0.3, tape=tape)
+
+    taped = run(0.0, True)
+    weights = np.random.default_rng(0).normal(size=taped.position.shape)
+    adjoint = float(taped.vjp({"position": weights}, ["elbow.target_points"])["elbow.target_points"] @ change)
+    forward = float(np.sum(weights * taped.jvp({"elbow.target_points": change})["position"]))
+    ends = {k: float(np.sum(weights * run(1e-3 * k).position)) for k in (-2, -1, 1, 2)}
+    difference = (8.0 * (ends[1] - ends[-1]) - (ends[2] - ends[-2])) / 12e-3
+    assert abs(adjoint - forward) < 1e-9 * abs(adjoint)
+    assert abs(adjoint - difference) < 1e-6 * abs(adjoint)

@@ -19,7 +19,6 @@ from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, with_parameters
 from dalembert.model.compile import compile_model
-from dalembert.simulation.controls import coupling_count
 from dalembert.simulation.trajectory import Trajectory
 
 #: offsets of the models that a forward pass is given, in steps
@@ -44,7 +43,7 @@ def push_forward(
     change = {text: _checked(names[text], value) for text, value in tangents.items()}
     points = {names[text].owner: value for text, value in change.items() if names[text].what == POINTS}
     change = {text: value for text, value in change.items() if names[text].what != POINTS}
-    inputs = input_tangents(record.mechanism, record.steps, names, change)
+    inputs = input_tangents(record.mechanism, record.steps, names, change, record.engine.sizes[2])
     straight = inputs.target.copy()
     bent, curve = push_points(record, points) if points else (0.0, None)
     inputs.target[:] += bent
@@ -116,10 +115,9 @@ def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Cal
     return models, step
 
 
-def input_tangents(mechanism: Mechanism, steps: int, names: Mapping[str, Name], change: Mapping[str, np.ndarray]) -> InputBars:
-    """Tangents of inputs and targets by name as tables."""
+def input_tangents(mechanism: Mechanism, steps: int, names: Mapping[str, Name], change: Mapping[str, np.ndarray], couplings: int) -> InputBars:
+    """Tangents of inputs and targets by name as tables; of ``couplings`` the paths come last."""
     bodies, joints = len(mechanism.bodies), len(mechanism.joints)
-    couplings = coupling_count(mechanism)
     tables = InputBars(np.zeros((steps, bodies, 6)), np.zeros((steps, joints, 6)), np.zeros((steps + 1, joints, 6)), np.zeros((steps, couplings)))
     for text, value in change.items():
         name = names[text]

@@ -221,16 +221,15 @@ class Beginning:
 
     @cached_property
     def _metric(self):
-        setup = self._rest()
-        wished, held = setup.wished()
-        saddle, _, factors = velocity_saddle(setup.placement, held, setup.rates)
-        return wished, saddle, factors
+        return self._velocity_system[:3]
 
     @cached_property
-    def _metric_rows(self):
-        """The rows of settled velocities."""
-        self._rest()
-        return velocity_saddle(self.setup.placement, self.setup.wished()[1], self.setup.rates)[1]
+    def _velocity_system(self):
+        """Wished velocities, the system that settles them, factors of its metric, and its rows."""
+        setup = self._rest()
+        wished, held = setup.wished()
+        saddle, G, factors = velocity_saddle(setup.placement, held, setup.rates)
+        return wished, saddle, factors, G
 
     @cached_property
     def _mass_matrix(self):

@@ -57,8 +57,7 @@ class StartPull:
     def settled(self) -> Solved:
         """Of velocities."""
         setup = self.beginning._rest()
-        _, saddle, _ = self.beginning._metric
-        G = self.beginning._metric_rows
+        _, saddle, _, G = self.beginning._velocity_system
         weights, motion = saddle.pull(self.velocity.ravel())
         return Solved(saddle, G, dict(setup.rates), self.velocity.ravel(), weights, motion)
 
@@ -145,13 +144,13 @@ class StartPull:
     def is_tree(self) -> bool:
         """Whether a joint that moves carries its subtree along and nothing else has to give."""
         mechanism = self.mechanism
-        tree = self._tree((), "").there
+        tree = self._tree(()).there
         return all(j.index in tree for j in mechanism.joints if j.type.holds) and not (mechanism.couplings or mechanism.constraints or mechanism.maps)
 
     def along_tree(self, name: str, change: np.ndarray, of_pose: bool) -> np.ndarray:
         """(directions,) as ``of_joint`` where that is all: the products of a joint's motions with what the cotangents of its subtree add up to."""
         known = self.__dict__.setdefault("_wrenches", {})
-        tree, element = self._tree((), name), self.mechanism[name]
+        tree, element = self._tree(()), self.mechanism[name]
         if of_pose not in known:
             bar = self.total if of_pose else self.velocity
             force = bar[:, :3].copy()
@@ -186,7 +185,7 @@ class StartPull:
         ``first``: joints that the tree prefers; ``held``: bodies whose velocities were asked for are not carried along.
         """
         element = self.mechanism[name]
-        tree = self._tree(tuple(sorted(first)), name)
+        tree = self._tree(tuple(sorted(first)))
         bars, (wished, driven) = np.zeros(len(change)), self._places(solved, name)
         gradients = np.zeros((element.type.freedom, 12))
         setup = self.beginning.setup
@@ -244,26 +243,21 @@ class StartPull:
             known[id(solved)] = found
         return known[id(solved)]
 
-    def _tree(self, first: tuple[str, ...], name: str) -> Any:
-        """Bodies that each joint of the tree carries; of another tree where a joint is not in this one."""
+    def _tree(self, first: tuple[str, ...]) -> _Carrying:
+        """The tree that prefers some joints."""
         known = self.__dict__.setdefault("_trees", {})
         if first not in known:
             known[first] = _Carrying(self.mechanism, first)
-        tree = known[first]
-        if not name or self.mechanism[name].index in tree.there:
-            return tree
-        return known.setdefault((*first, name), _Carrying(self.mechanism, (*first, name)))
+        return known[first]
 
     def _carried(self, tree: Any, element: Any, rate: np.ndarray, stops: frozenset) -> np.ndarray:
         """(n, 6) motion of all bodies that a joint carries along at a rate."""
         beginning, found = self.beginning, np.zeros_like(self.pose)
-        if element.index not in tree.there or not np.any(rate):
+        bodies, sign = tree.carries(element, stops)
+        if not bodies or not np.any(rate):
             return found
         lines, turns, point = self._axes(element)
         line, turn = rate @ lines, rate @ turns
-        there = tree.there[element.index]
-        sign = 1.0 if there == element.child.index else -1.0
-        bodies = tree.below(there, stops)
         found[bodies, :3] = sign * (line + np.cross(turn, beginning.position[bodies] - point))
         found[bodies, 3:] = sign * np.einsum("nij,i->nj", beginning.matrices[bodies], turn)
         return found
@@ -273,12 +267,39 @@ class _Carrying:
     """A spanning tree: the first body beyond each of its joints, and all bodies beyond a body."""
 
     def __init__(self, mechanism: Any, first: tuple[str, ...]) -> None:
+        self.mechanism, self.first = mechanism, first
         self.order = tree_order(mechanism, spanning_tree(mechanism, first))
         self.there = {index: there for index, _, there in self.order}
+        self.up = {there: (index, here) for index, here, there in self.order}
         self.children: dict[int, list[int]] = {}
         for _, here, there in self.order:
             self.children.setdefault(here, []).append(there)
         self._known: dict[tuple[int, frozenset], list[int]] = {}
+
+    def carries(self, element: Any, stops: frozenset) -> tuple[list[int], float]:
+        """Bodies that move with a joint, and the sign of its motion.
+
+        A joint that is not in the tree takes the place of the last one of its loop in the order in which the tree was made, as in the
+        tree that prefers it.
+        """
+        index = element.index
+        if index in self.there:
+            there = self.there[index]
+            return self.below(there, stops), 1.0 if there == element.child.index else -1.0
+        if not element.type.places:
+            return [], 1.0
+        ways = []
+        for body in (element.parent.index, element.child.index):
+            way: list[int] = []
+            while body in self.up:
+                joint, body = self.up[body]
+                way.append(joint)
+            ways.append(way)
+        loop = set(ways[0]) ^ set(ways[1])
+        joints = self.mechanism.joints
+        last = max(loop, key=lambda i: (joints[i].type.has_rows, joints[i].name not in self.first, joints[i].type.freedom == 6, i))
+        bodies = self.below(self.there[last], stops)
+        return bodies, 1.0 if element.child.index in self.below(self.there[last], frozenset()) else -1.0
 
     def below(self, body: int, stops: frozenset) -> list[int]:
         """Bodies that a body carries, itself among them, but for those that are held and what they carry."""

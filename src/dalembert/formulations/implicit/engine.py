@@ -19,7 +19,7 @@ from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.substeps import SMALLEST
-from dalembert.formulations.maximal.tape import Tape, refuse_maps
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
@@ -124,7 +124,6 @@ class ImplicitEngine(MaximalEngine):
 
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
-        refuse_maps(self.mechanism)
         from dalembert.formulations.implicit.tape import new_tape
 
         each = 1 if self.options.method == "bdf1" else len(self.tableau.b)

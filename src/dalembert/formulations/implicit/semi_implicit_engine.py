@@ -22,7 +22,7 @@ from dalembert.formulations.implicit.semi_implicit import (
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.tape import Tape, refuse_maps
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
@@ -73,7 +73,6 @@ class SemiImplicitEngine(MaximalEngine):
 
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
-        refuse_maps(self.mechanism)
         from dalembert.formulations.implicit.semi_implicit_tape import new_tape
 
         return Tape(partial(new_tape, *self.sizes), steps)

@@ -18,10 +18,12 @@ from dalembert.formulations.maximal.pull_joints import (
     transport,
 )
 from dalembert.kernels import inline, kernel
+from dalembert.kernels.calls import call
 from dalembert.model.couplings import add_path_stiffness, coordinate_from, evaluate_coupling, path_point, place
 from dalembert.model.frames import relative
 from dalembert.model.hessians import add_direction
-from dalembert.model.records import CABLE, DRAG, FUNCTION, GEAR, POINT_FORCE, SPRING, USER_LOAD
+from dalembert.model.pose import joint_at_knot
+from dalembert.model.records import CABLE, DRAG, FUNCTION, GEAR, MAPPED, POINT_FORCE, SPRING, USER_LOAD
 from dalembert.model.rows import direction_gradient
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -83,6 +85,9 @@ def pull_coupling_value(model, work, bars, index, weight, at_end):
                 pull_at_end(bars, number, joint, work.bodies, share, force, on_parent, on_child)
             else:
                 pull_at_knot(bars, number, joint, work.bodies, share, force, on_parent, on_child)
+        return
+    if coupling.kind == MAPPED:
+        pull_map_value(model, work, bars, index, weight, at_end)
         return
     for e in range(coupling.first, coupling.first + coupling.ends):
         G = work.ends[e].H if at_end else work.ends[e].G
@@ -171,6 +176,9 @@ def pull_coupling_turning(model, work, bars, index, size, which):
     if coupling.kind == FUNCTION:
         pull_function(model, work, bars, index, size, which)
         return
+    if coupling.kind == MAPPED:  # a constraint too
+        pull_map_turning(model, work, bars, index, size, which)
+        return
     for number in range(coupling.points - 1):
         one, two = model.points[coupling.first_point + number], model.points[coupling.first_point + number + 1]
         here, a, Ra = path_point(model, work, coupling, number, at_end)
@@ -190,6 +198,69 @@ def pull_coupling_turning(model, work, bars, index, size, which):
         transport(
             bars.points[coupling.first_point + number + 1].point, turn, 1.0, Rb, b, load3(g[6:]), load3(g[9:]), f, ZERO3, load3(second[3:]),
         )
+
+
+@kernel
+def pull_map_value(model, work, bars, index, weight, at_end):
+    """A coordinate less what a map makes of others, weighted."""
+    coupling = model.couplings[index]
+    evaluate_coupling(model, work, index, at_end)  # leaves the map's slopes
+    for k in range(coupling.legs):
+        leg = model.legs[coupling.first_leg + k]
+        joint = model.joints[leg.joint]
+        x_parent, R_parent = place(work.bodies[joint.parent], at_end)
+        x_child, R_child = place(work.bodies[joint.child], at_end)
+        y, C = relative(joint, x_parent, R_parent, x_child, R_child)
+        force, on_parent, on_child = direction_gradient(joint, leg.direction, y, C, R_parent)
+        share = weight if k == 0 else -weight * work.found[k]
+        if at_end:
+            pull_at_end(bars, leg.joint, joint, work.bodies, share, force, on_parent, on_child)
+        else:
+            pull_at_knot(bars, leg.joint, joint, work.bodies, share, force, on_parent, on_child)
+
+
+@inline
+def flow_along(model, work, bars, leg, which):
+    """The weights of two bodies along the coordinate of a map's leg."""
+    joint = model.joints[leg.joint]
+    y, C, R_parent = joint_at_knot(work.bodies, joint)
+    force, on_parent, on_child = direction_gradient(joint, leg.direction, y, C, R_parent)
+    return along(force, on_parent, on_child, weights_of(bars, joint.parent, which), weights_of(bars, joint.child, which))
+
+
+@kernel
+def pull_map_turning(model, work, bars, index, size, which):
+    """How the gradient of a map turns at the knot: its directions, and its slopes, which are differenced."""
+    coupling = model.couplings[index]
+    evaluate_coupling(model, work, index, False)
+    for k in range(coupling.legs):
+        leg = model.legs[coupling.first_leg + k]
+        joint = model.joints[leg.joint]
+        y, C, R_parent = joint_at_knot(work.bodies, joint)
+        force, on_parent, on_child = direction_gradient(joint, leg.direction, y, C, R_parent)
+        share = size if k == 0 else -size * work.found[k]
+        bars.K[:] = 0.0
+        add_direction(bars.K, joint, leg.direction, share, y, C, R_parent)
+        pull_wrench(
+            bars, leg.joint, joint, work.bodies, 1.0, weights_of(bars, joint.parent, which), weights_of(bars, joint.child, which), scale3(share, force),
+            scale3(share, on_parent), scale3(share, on_child),
+        )
+    if coupling.function == 0:
+        return
+    for j in range(1, coupling.legs):
+        here, bend = work.given[j], 0.0
+        for n in range(4):
+            step, share = offset_of(n)
+            work.given[j] = here + step * STEP
+            call(coupling.function, work.given[: coupling.legs], work.found[: coupling.legs])
+            for k in range(1, coupling.legs):
+                bend += share / STEP * work.found[k] * flow_along(model, work, bars, model.legs[coupling.first_leg + k], which)
+        work.given[j] = here
+        leg = model.legs[coupling.first_leg + j]
+        joint = model.joints[leg.joint]
+        y, C, R_parent = joint_at_knot(work.bodies, joint)
+        force, on_parent, on_child = direction_gradient(joint, leg.direction, y, C, R_parent)
+        pull_at_knot(bars, leg.joint, joint, work.bodies, -size * bend, force, on_parent, on_child)
 
 
 @inline

@@ -6,9 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.errors import GradientError
-from dalembert.mechanism.mechanism import Mechanism
-
 
 class Step(NamedTuple):
     """A substep: the interval between knots that it belongs to, where it begins and how long it is, as fractions of that."""
@@ -64,16 +61,3 @@ class Tape:
     def bytes(self) -> int:
         """Memory of the arrays."""
         return sum(array.nbytes for array in self.arrays)
-
-
-def refuse_maps(mechanism: Mechanism) -> None:
-    """Coordinate maps have no adjoint yet."""
-    for element in mechanism.maps:
-        raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated yet: it has the coordinate map {element.name!r}")
-
-
-def refuse_rowless(mechanism: Mechanism) -> None:
-    """Joints given by their motion alone have no adjoint yet."""
-    for joint in mechanism.joints:
-        if not joint.type.has_rows:
-            raise GradientError(f"runs of {mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone")

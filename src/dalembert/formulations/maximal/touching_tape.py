@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.contact.kept import KEPT_CONTACT
 from dalembert.errors import GradientError
-from dalembert.formulations.maximal.tape import Tape, refuse_maps
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.mechanism.mechanism import Mechanism
 
 
@@ -77,7 +77,6 @@ class TouchingTape(Tape):
 
 def refuse_touching(mechanism: Mechanism, general: bool) -> None:
     """What touches in ways that have no adjoint yet. ``general``: some pairs of shapes need coal."""
-    refuse_maps(mechanism)
     for joint in mechanism.joints:
         if joint.type.bearing is not None:
             raise GradientError(

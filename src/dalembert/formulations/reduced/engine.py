@@ -12,7 +12,7 @@ from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, Inp
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.tape import Tape, refuse_maps, refuse_rowless
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
@@ -98,8 +98,13 @@ class ReducedEngine(TreeEngine):
 
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
-        refuse_maps(self.mechanism)
-        refuse_rowless(self.mechanism)
+        for element in self.mechanism.maps:
+            raise GradientError(f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has the coordinate map {element.name!r}; Variational and Implicit do")
+        for joint in self.mechanism.joints:
+            if not joint.type.has_rows:
+                raise GradientError(
+                    f"runs of {self.mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone"
+                )
         if self.mechanism.touches:
             raise GradientError(
                 f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has contacts, limits or dry friction, through which Variational and "

@@ -13,7 +13,7 @@ from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.tape import Tape, refuse_maps
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.options import Variational
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
@@ -87,7 +87,6 @@ class VariationalEngine(MaximalEngine):
 
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
-        refuse_maps(self.mechanism)
         from dalembert.formulations.variational.tape import new_tape
 
         return Tape(partial(new_tape, *self.sizes), steps)
