@@ -14,9 +14,10 @@ VARIATIONAL = da.Variational(dt=0.01, tolerance=1e-13)
 METHODS = {
     "variational": VARIATIONAL,
     **{m: da.Implicit(dt=0.01, method=m, tolerance=1e-13, solver="general") for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")},
+    **{f"reduced {m}": da.Reduced(dt=0.01, method=m, tolerance=1e-13) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")},
 }
 ALL = pytest.mark.parametrize("formulation", METHODS.values(), ids=METHODS.keys())
-SOME = pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
+SOME = pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"], METHODS["reduced bdf2"]], ids=["variational", "bdf2", "reduced"])
 #: all of them, three in the long run only
 LONG = pytest.mark.parametrize(
     "formulation", [pytest.param(f, id=m, marks=[] if m in ("variational", "bdf2") else pytest.mark.slow) for m, f in METHODS.items()])
@@ -144,7 +145,7 @@ def test_checkpoints_change_nothing(formulation, monkeypatch):
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-12, atol=1e-13)
 
 
-@SOME
+@pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
 def test_the_jacobian_of_a_step_is_that_of_runs(formulation):
     """Forces of a step, and masses: the last row of cotangents pulled through one step is a row of the matrix."""
     sim = da.Simulation(da.zoo.double_pendulum(), formulation, energy_bound=None)

@@ -38,7 +38,7 @@ def derivatives(formulation) -> np.ndarray:
     return np.array(rows, dtype=float)
 
 
-@pytest.mark.parametrize("formulation", [da.Variational, da.Implicit], ids=["variational", "bdf2"])
+@pytest.mark.parametrize("formulation", [da.Variational, da.Implicit, da.Reduced], ids=["variational", "bdf2", "reduced"])
 def test_derivatives_converge_with_order_two(formulation):
     table = CASE["reference"]["d_state_d"]
     exact = np.array([[float(v) for v in table[name]] for name in ("theta0", "omega0", "g", "L")]).T

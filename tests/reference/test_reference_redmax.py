@@ -153,7 +153,7 @@ def test_the_task_of_the_redmax_code(point):
     sim = da.Simulation(da.zoo.redmax_scene(100, drive="force"), da.Reduced(dt=0.01, method="bdf1", tolerance=1e-12))
     for name, push in zip(("joint 1", "joint 2"), point["p"]):
         sim.set_input(name, 1e5 * push)
-    run = sim.run(1.0)
+    run = sim.run(1.0, tape=True)
     tip = run.point("body 2", (5.0, 0.0, 0.0))[-1]
     np.testing.assert_allclose(tip, point["tip"], rtol=1e-9, atol=1e-9)
     q, rate = final(run, ["joint 1", "joint 2"])
@@ -161,3 +161,13 @@ def test_the_task_of_the_redmax_code(point):
     np.testing.assert_allclose(rate, point["qdot_final"], rtol=1e-8)
     missed = tip - task["target"]
     assert 0.005 * np.sum(np.square(point["p"])) + 50.0 * missed @ missed == pytest.approx(point["Psi"], rel=1e-9)
+    # the gradient: the tip moves with the body, and turns about its centre of mass
+    last = sim.mechanism["body 2"].index
+    position, turn = np.zeros_like(run.position), np.zeros_like(run.position)
+    position[-1, last] = 100.0 * missed
+    turn[-1, last] = np.cross((5.0, 0.0, 0.0), Rotation.from_quat(run.orientation[-1, last], scalar_first=True).inv().apply(100.0 * missed))
+    names = ["joint 1", "joint 2"]
+    found = run.vjp({"position": position, "orientation": turn}, [f"{name}.{what}" for name in names for what in ("input", "start", "start_rate")])
+    by_torque = [1e5 * found[f"{name}.input"].sum() + 0.01 * push for name, push in zip(names, point["p"])]
+    for ours, theirs in ((by_torque, "dPsi_dp"), ([found[f"{name}.start"] for name in names], "dPsi_dq0"), ([found[f"{name}.start_rate"] for name in names], "dPsi_dqdot0")):
+        np.testing.assert_allclose(ours, point[theirs], rtol=0.0, atol=1e-7 * np.abs(point[theirs]).max())

@@ -113,3 +113,16 @@ class Differentiable(Protocol):
     ) -> Forward:
         """A forward pass. ``models``: of the mechanism ``step`` times 1, -1, 2, -2, 3 and -3 along its change, or none."""
         ...
+
+
+@runtime_checkable
+class StepwiseDifferentiable(Protocol):
+    """An engine that differentiates all steps of a tape at once."""
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates of its states."""
+        ...
+
+    def step_matrices(self, tape: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(N, s, s) and (N, s, n): states after each substep by those before it, and by forces along the coordinates held over it."""
+        ...

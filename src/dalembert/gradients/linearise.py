@@ -76,10 +76,13 @@ class Linearisation:
 
     @cached_property
     def _step(self) -> tuple[np.ndarray, np.ndarray]:
+        from dalembert.gradients.step_adjoint import adjoint_step
         from dalembert.gradients.step_differences import difference_step
 
-        settled = not self._situation.start.velocity.any() and np.abs(self.acceleration).max() * self.dt**2 < SETTLED
-        return difference_step(self._situation, self._chart, self._places, bool(settled))
+        settled = bool(not self._situation.start.velocity.any() and np.abs(self.acceleration).max() * self.dt**2 < SETTLED)
+        with watched(self._situation.mechanism):
+            found = adjoint_step(self._situation, self._chart, self._places, settled)
+        return difference_step(self._situation, self._chart, self._places, settled) if found is None else found
 
     @property
     def A_step(self) -> np.ndarray:
@@ -90,8 +93,8 @@ class Linearisation:
     def B_step(self) -> np.ndarray:
         """(2 d, inputs): dz at the end of a step by inputs held over it.
 
-        By differences of steps: about an equilibrium, of a step within a run; elsewhere, of one that starts from a knot with
-        nothing before it.
+        Exact, by the adjoint of the step, where the formulation has one; otherwise by its differences. About an equilibrium, of a
+        step within a run; elsewhere, of one that starts from a knot with nothing before it.
         """
         return self._step[1]
 

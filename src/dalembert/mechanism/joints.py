@@ -8,7 +8,7 @@ A new joint is one new class here. The free directions are, in order, the slides
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -214,7 +214,7 @@ class Joint:
             raise ModelError(f"{type(self).__name__}: {name} needs one number or {count}, one per free direction, got {values.shape}")
         return tuple(float(v) for v in values)
 
-    @property
+    @cached_property
     def directions(self) -> tuple[tuple[str, int], ...]:
         """The free directions that are coordinates: a kind and a canonical axis each.
 

@@ -36,6 +36,7 @@ from dalembert.simulation.record import Record
 if TYPE_CHECKING:
     from dalembert.contact.series import ContactSeries
     from dalembert.gradients.events import Derivatives
+    from dalembert.gradients.step import StepJacobians
     from dalembert.io.budget import Budget
 
 
@@ -345,6 +346,12 @@ class Trajectory:
         """(N,) what a gear exerts along the first joint's coordinate, or a row of a constraint along its number, in N or N m."""
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
+
+    def step_jacobians(self) -> StepJacobians:
+        """Derivatives of all steps of a run in joint coordinates that was made with ``tape=True``: trees of slides and turns."""
+        from dalembert.gradients.step import step_jacobians
+
+        return step_jacobians(self)
 
     @checked_as(GradientError, cotangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def vjp(

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents, StartBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.tape import (
@@ -16,15 +15,13 @@ from dalembert.formulations.implicit.tape import (
     pull_knots,
     pull_steps,
 )
-from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
+from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.pull_knot import pull_start_rates
+from dalembert.formulations.maximal.stage_adjoint import StageAdjoint
 from dalembert.formulations.maximal.tape import Tape
 
-#: largest residual of the adjoint equations, relative to what they are asked for
-LOOSE = 1e-6
 
-
-class ImplicitAdjoint(MaximalAdjoint):
+class ImplicitAdjoint(StageAdjoint):
     """The state of a body is position, quaternion and their rates: (x, q, v, w), at the last two knots."""
 
     width = 14
@@ -54,42 +51,8 @@ class ImplicitAdjoint(MaximalAdjoint):
             )
         return knots
 
-    def segment(self, tape: Tape, first: int, last: int) -> None:
-        self.tape = tape
-        super().segment(tape, first, last)
-
     def read(self, first: int, last: int) -> KnotBars:
         return self.read_on(self.tape, first, last - first)
-
-    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        (bodies, joints, couplings), count = self.engine.sizes, tape.count
-        pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        worst = self.pull_stages(tape, knots, self.begins(tape), pushes, rows, tensions)
-        if not 0.0 <= worst < LOOSE:
-            raise GradientError(
-                f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
-                "does it pass a dead centre or a pose in which it is pulled taut?"
-            )
-        return self.by_step(tape, pushes, rows, tensions)
-
-    def begins(self, tape: Tape) -> np.ndarray:
-        """(entries,) the knot that a step begins at, by its first stage, or -1."""
-        begins = np.full(tape.count, -1, dtype=np.int64)
-        begins[tape.arrays.kind[: tape.count, 0] == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
-        return begins
-
-    def by_step(self, tape: Tape, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Bars of inputs and targets per stage as those per step."""
-        count, engine, joints = tape.count, self.engine, self.engine.sizes[1]
-        numbers = tape.arrays.kind[:count, 0]
-        starts = np.flatnonzero(numbers == 0)
-        # targets: of a BDF step at its end, of a DIRK step at its stages
-        self.nodes = (1.0, *engine.tableau.c)
-        targets = np.zeros((len(starts), len(self.nodes), joints, 6))
-        step_of = np.cumsum(numbers == 0) - 1
-        whole = tape.arrays.kind[:count, 2] > 0
-        targets[step_of, np.where(whole, 0, 1 + numbers)] = rows[:, 1]
-        return np.add.reduceat(pushes, starts), np.add.reduceat(rows[:, 0], starts), targets, np.add.reduceat(tensions, starts)
 
     def pull_stages(
         self, tape: Tape, knots: KnotBars, begins: np.ndarray, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray,

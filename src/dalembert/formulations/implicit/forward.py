@@ -12,13 +12,12 @@ from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.state import Scratch
 from dalembert.formulations.implicit.tape import evaluate_stage, recall_stage
 from dalembert.formulations.maximal.bars import new_bars
-from dalembert.formulations.maximal.forward import PASSES, MaximalForward, check_finite, turned
-from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.forward import PASSES, VelocityForward, check_finite, turned
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.model.records import Model
 
 
-class ImplicitForward(MaximalForward):
+class ImplicitForward(VelocityForward):
     """The tangent of a state is (x, q, v, w) per body, additive, and the rates of reflected inertias, at the last two knots."""
 
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
@@ -26,7 +25,7 @@ class ImplicitForward(MaximalForward):
         self.bars = new_bars(self.model)
         self.entry = 0
         q = start.orientation[0]
-        speeds = self._speeds(start.momentum[0])
+        speeds = self.speeds(start.momentum[0])
         zero = np.zeros((len(q), 1))
         dq = product(q, np.concatenate([zero, 0.5 * pose[:, 3:]], axis=1))
         dw = product(dq, np.concatenate([zero, 0.5 * speeds[:, 3:]], axis=1)) + product(q, np.concatenate([zero, 0.5 * velocity[:, 3:]], axis=1))
@@ -43,11 +42,6 @@ class ImplicitForward(MaximalForward):
         self.velocity = np.zeros((self.knots, len(q), 6))
         self.note(0)
 
-    def _speeds(self, momentum: np.ndarray) -> np.ndarray:
-        fixed = self.model.bodies[:-1]
-        spin = np.einsum("...nij,...nj->...ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[..., 3:])
-        return np.concatenate([momentum[..., :3] / fixed["mass"][:, None], spin], axis=-1)
-
     def note(self, knot: int) -> None:
         q, w, dq, dw = self.values[:, 3:7], self.values[:, 10:14], self.state[:, 3:7], self.state[:, 10:14]
         e, a = relative(q, dq), relative(q, w)
@@ -56,19 +50,6 @@ class ImplicitForward(MaximalForward):
         self.velocity[knot, :, 3:] = 2.0 * (relative(q, dw) - product(e, a))[:, 1:]
         momentum = self.engine.momentum_of(self.velocity[knot])
         self.tangent.momentum[knot] = momentum
-
-    def momentum_beside(self, base: Recording, step: np.ndarray, model: Model) -> np.ndarray:
-        moving = self._speeds(base.momentum) + step[:, None, None] * self.velocity
-        spin = np.einsum("nij,knj->kni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[..., 3:])
-        return np.concatenate([model.bodies["mass"][:-1, None] * moving[..., :3], spin], axis=-1)
-
-    def momentum_at(self, knot: int) -> Any:
-        def momentum(step: float, model: Model) -> np.ndarray:
-            moving = self._speeds(self.recording.momentum[knot]) + step * self.velocity[knot]
-            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[:, 3:])
-            return np.concatenate([model.bodies["mass"][:-1, None] * moving[:, :3], spin], axis=-1)
-
-        return momentum
 
     def segment(self, tape: Tape, first: int, last: int) -> None:
         self.entry = 0

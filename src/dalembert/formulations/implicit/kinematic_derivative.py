@@ -7,13 +7,14 @@ import numpy as np
 
 from dalembert.errors import GradientError
 from dalembert.formulations.implicit import tape as general
-from dalembert.formulations.implicit.derivative import LOOSE, ImplicitAdjoint, product
+from dalembert.formulations.implicit.derivative import ImplicitAdjoint, product
 from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.forward import ImplicitForward
 from dalembert.formulations.implicit.kinematic_tape import KINEMATIC, TRAPEZOID, pull_steps
 from dalembert.formulations.implicit.tape import evaluate_stage, recall_stage
 from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.forward import check_finite
+from dalembert.formulations.maximal.stage_adjoint import LOOSE
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.model.least_norm import LeastNorm
 from dalembert.model.placement import Placement

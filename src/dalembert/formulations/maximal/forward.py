@@ -77,11 +77,15 @@ class MaximalForward:
 
     def difference(self, function: Any, size: float) -> np.ndarray:
         """Sixth-order difference of a function of (offset times a step, model), along the state's tangent and along the model's."""
-        step = self.reach * STEP / max(size, 1e-300) if size > 0.0 else 0.0
-        total = sum(weight / step * function(offset * step, self.model) for offset, weight in OFFSETS) if step else 0.0
+        total = self.along(function, size) if size > 0.0 else np.zeros(())
         for (_, weight), model in zip(OFFSETS, self.models):
             total = total + weight / self.step * function(0.0, model)
         return np.asarray(total)
+
+    def along(self, function: Any, size: float) -> np.ndarray:
+        """``difference`` along the state's tangent alone."""
+        step = self.reach * STEP / max(size, 1e-300)
+        return np.asarray(sum(weight / step * function(offset * step, self.model) for offset, weight in OFFSETS))
 
     def rates_at(self, model: Model, position: np.ndarray, orientation: np.ndarray, coordinate: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(joints, 6) rates along the free directions of a model at a pose with velocities (n, 6)."""
@@ -309,6 +313,31 @@ class MaximalForward:
         base = of(self.given.target[: self.knots])
         slope = (of(self.given.target[: self.knots] + 1e-3 * self.change.target) - of(self.given.target[: self.knots] - 1e-3 * self.change.target)) / 2e-3
         return base + step[:, None, None] * slope
+
+
+class VelocityForward(MaximalForward):
+    """Of formulations that record momenta of velocities at the knots: ``velocity`` (N, n, 6) are their tangents."""
+
+    velocity: np.ndarray
+
+    def speeds(self, momentum: np.ndarray) -> np.ndarray:
+        """Velocities (..., n, 6) of momenta."""
+        fixed = self.model.bodies[:-1]
+        spin = np.einsum("...nij,...nj->...ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[..., 3:])
+        return np.concatenate([momentum[..., :3] / fixed["mass"][:, None], spin], axis=-1)
+
+    def momentum_beside(self, base: Recording, step: np.ndarray, model: Model) -> np.ndarray:
+        moving = self.speeds(base.momentum) + step[:, None, None] * self.velocity
+        spin = np.einsum("nij,knj->kni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[..., 3:])
+        return np.concatenate([model.bodies["mass"][:-1, None] * moving[..., :3], spin], axis=-1)
+
+    def momentum_at(self, knot: int) -> Any:
+        def momentum(step: float, model: Model) -> np.ndarray:
+            moving = self.speeds(self.recording.momentum[knot]) + step * self.velocity[knot]
+            spin = np.einsum("nij,nj->ni", model.bodies["inertia"][:-1].reshape(-1, 3, 3), moving[:, 3:])
+            return np.concatenate([model.bodies["mass"][:-1, None] * moving[:, :3], spin], axis=-1)
+
+        return momentum
 
 
 class _BesideReader(Reader):

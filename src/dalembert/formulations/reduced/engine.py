@@ -1,12 +1,18 @@
 """What steps a mechanism in joint coordinates."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from dalembert.errors import StepFailure
+from dalembert.errors import GradientError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
@@ -15,7 +21,7 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.compile import new_work
+from dalembert.model.compile import compile_model, new_work
 from dalembert.model.compile_forces import coupling_names
 from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
@@ -34,11 +40,11 @@ class ReducedEngine(TreeEngine):
         self.maps = build_maps(mechanism, self.tree)
         self.ties = build_ties(mechanism, self.model, self.tree, self.maps)
         self.one_start = options.method in MULTISTEP
-        tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
-        self.nodes = tuple(tableau.c)
+        self.tableau = TABLEAUS.get(options.method, TABLEAUS["sdirk2"])
+        self.nodes = tuple(self.tableau.c)
         self.input_node = 1.0 if options.method in MULTISTEP else 0.5
         self.step_options = StepOptions(
-            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), tableau,
+            COMPLIANCE, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
         )
         self.own = new_scratch(len(self.tree.nodes), int(np.count_nonzero(self.tree.nodes["kind"] == SPLINE)), self.maps)
         self.model = self.model._replace(splines=self.tree.splines)
@@ -70,15 +76,87 @@ class ReducedEngine(TreeEngine):
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         begin_watch(self.maps, self.view(numbers).maps)
-        outcome, done, size = self.enter(
-            run_steps, count == 1, self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
+        arguments = (
+            self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
+        if self.tape is None:
+            outcome, done, size = self.enter(run_steps, count == 1, *arguments)
+        else:
+            from dalembert.formulations.reduced.tape import tape_steps
+
+            self.tape.reserve(count)
+            outcome, done, size, used = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            self.tape.count += int(used)
         self.outcome = (int(outcome), float(size))
         check_maps(self.mechanism, self.maps)
         if outcome != SOLVED:
             self.note_asked(numbers, inputs, int(done), dt)
             self.note_trouble()
         return int(done)
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        for element in self.mechanism.maps:
+            raise GradientError(f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has the coordinate map {element.name!r}; Variational and Implicit do")
+        for joint in self.mechanism.joints:
+            if not joint.type.has_rows:
+                raise GradientError(
+                    f"runs of {self.mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone"
+                )
+        if self.mechanism.touches:
+            raise GradientError(
+                f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has contacts, limits or dry friction, through which Variational and "
+                "Implicit do. Run it without tape=True, or in one of those."
+            )
+        if self.options.switch_charts and np.any(self.starter.charts):
+            raise GradientError(f"runs of {self.mechanism.name!r} cannot be differentiated where charts may change: leave switch_charts out, or use rotations='exponential'")
+        from dalembert.formulations.reduced.tape import new_tape
+
+        each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
+        bodies, joints, couplings = self.sizes
+        return Tape(partial(new_tape, len(self.tree.nodes), bodies, joints, couplings, len(self.ties.rows)), steps, each)
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        """What forward passes take of a mechanism whose numbers are others."""
+        from dalembert.formulations.reduced.sensitivities import Built
+
+        model = compile_model(mechanism)
+        tree = build_tree(mechanism, model)
+        return Built(model._replace(splines=tree.splines), tree)
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state."""
+        momentum, bodies = self._one_knot(numbers).momentum[0], self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", bodies["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        return np.concatenate([momentum[:, :3] / bodies["mass"][:, None], spin], axis=1)
+
+    def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.derivative import ReducedAdjoint
+
+        return ReducedAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.sensitivities import ReducedForward
+
+        return ReducedForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates of its states: joints, or bodies without one, with a number where they have several."""
+        owners = [node_name(self.mechanism, self.tree, i) for i, node in enumerate(self.tree.nodes) for _ in range(node["count"])]
+        places = [owners[:k].count(name) for k, name in enumerate(owners)]
+        return tuple(f"{name}[{place}]" if owners.count(name) > 1 else name for name, place in zip(owners, places))
+
+    def step_matrices(self, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
+        """(N, s, s) and (N, s, n): states after each substep by those before it, and by forces along the coordinates held over it."""
+        from dalembert.formulations.reduced.step_matrices import step_matrices
+
+        return step_matrices(self, tape)
 
     # ---- failures
 

@@ -24,6 +24,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
+ZERO3 = (0.0, 0.0, 0.0)
+
 
 @inline
 def direction_force(joint, at, k, coordinate, rate):
@@ -99,30 +101,34 @@ def add_joint_derivatives(stage, node, at):
 
 @kernel
 def add_ball_derivatives(stage, node, at, joint):
-    """The same for a free rotation: tau = J^T T with T the torque in the node's frame and J the Jacobian of its coordinates.
+    """The same for a free rotation."""
+    chart, c = int(at.chart), stage.c
+    E = in_joint(node, rotation(node, chart, at.turn, at.x))
+    J, torque = jacobian(node, chart, at.x), ball_torque(stage, node, at)
+    for j in range(3):
+        dtau = varied_ball(node, at, joint, E, J, torque, ZERO3, unit3(j), scale3(1.0 / c, unit3(j)))
+        for i in range(3):
+            at.D[i, j] -= dtau[i]
+
+
+@inline
+def varied_ball(node, at, joint, E, J, torque, turn, dx, dv):
+    """Change of a free rotation's tau = J^T T with a turn in the node's frame, its coordinates and rates; T: the torque there, J: their Jacobian.
 
     In the joint's frame T is E^T p, or -p read backwards, with p = spring(E) + input - damping omega.
     """
-    k, c, chart = node.direction, stage.c, int(at.chart)
-    stiffness, damping = laws_of_ball(joint, k)
+    stiffness, damping = laws_of_ball(joint, node.direction)
     frame, rest = load9(node.frame), load9(node.rest)
-    E = in_joint(node, rotation(node, chart, at.turn, at.x))
-    v, J = load3(at.v), jacobian(node, chart, at.x)
-    torque, w = ball_torque(stage, node, at), mat_t_vec(frame, mat_vec(J, v))
-    held = mat_t_vec(frame, torque)
-    for j in range(3):
-        dJ = jacobian_derivative(node, chart, at.x, unit3(j))
-        turned = mat_t_vec(frame, mat_vec(J, unit3(j)))
-        dw = mat_t_vec(frame, add3(mat_vec(dJ, v), scale3(1.0 / c, mat_vec(J, unit3(j)))))
-        if node.backwards:
-            # E^T turns on by ``turned`` in the parent's axes, E by the opposite in its own
-            dp = add3(rotation_spring_change(rest, stiffness, E, neg3(mat_t_vec(E, turned))), mat_vec(damping, dw))
-            dT = neg3(dp)
-        else:
-            # omega = E w
-            domega = mat_vec(E, add3(cross3(turned, w), dw))
-            dp = sub3(rotation_spring_change(rest, stiffness, E, turned), mat_vec(damping, domega))
-            dT = add3(mat_t_vec(E, dp), cross3(held, turned))
-        dtau = add3(mat_t_vec(dJ, torque), mat_t_vec(J, mat_vec(frame, dT)))
-        for i in range(3):
-            at.D[i, j] -= dtau[i]
+    v = load3(at.v)
+    dJ = jacobian_derivative(node, int(at.chart), at.x, dx)
+    turned = mat_t_vec(frame, add3(turn, mat_vec(J, dx)))
+    w, dw = mat_t_vec(frame, mat_vec(J, v)), mat_t_vec(frame, add3(mat_vec(dJ, v), mat_vec(J, dv)))
+    if node.backwards:
+        # E^T turns on by ``turned`` in the parent's axes, E by the opposite in its own
+        dT = neg3(add3(rotation_spring_change(rest, stiffness, E, neg3(mat_t_vec(E, turned))), mat_vec(damping, dw)))
+    else:
+        # omega = E w
+        domega = mat_vec(E, add3(cross3(turned, w), dw))
+        dp = sub3(rotation_spring_change(rest, stiffness, E, turned), mat_vec(damping, domega))
+        dT = add3(mat_t_vec(E, dp), cross3(mat_t_vec(frame, torque), turned))
+    return add3(mat_t_vec(dJ, torque), mat_t_vec(J, mat_vec(frame, dT)))

@@ -35,6 +35,20 @@ def times_adjoint(X, R, p, out):
 
 
 @inline
+def times_carried(by_twist, by_acceleration, Sv, out):
+    """out = by_twist - by_acceleration ad(S q') for (6, 6) blocks: what twists of the parent do, also through accelerations."""
+    w, v = Sv
+    for row in range(6):
+        a = (by_acceleration[row, 0], by_acceleration[row, 1], by_acceleration[row, 2])
+        b = (by_acceleration[row, 3], by_acceleration[row, 4], by_acceleration[row, 5])
+        # row vector times [w] is (row x w)
+        aw, bv, bw = cross3(a, w), cross3(b, v), cross3(b, w)
+        for k in range(3):
+            out[row, k] = by_twist[row, k] - aw[k] - bv[k]
+            out[row, 3 + k] = by_twist[row, 3 + k] - bw[k]
+
+
+@inline
 def add_from_child(L, R, p, X):
     """L += A^T X for (6, 6) blocks."""
     for j in range(6):
@@ -153,18 +167,7 @@ def factor(stage):
         if node.parent >= 0:
             # L T, block by block
             times_adjoint(L[0], R, p, P[0])
-            for row in range(6):
-                for col in range(6):
-                    P[3, row, col] = L[1, row, col]
-            # minus L3 ad(S q')
-            w, v = Sv
-            for row in range(6):
-                a, b = (L[2, row, 0], L[2, row, 1], L[2, row, 2]), (L[2, row, 3], L[2, row, 4], L[2, row, 5])
-                # row vector times [w] is (row x w)
-                aw, bv, bw = cross3(a, w), cross3(b, v), cross3(b, w)
-                for k in range(3):
-                    P[3, row, k] -= aw[k] + bv[k]
-                    P[3, row, 3 + k] -= bw[k]
+            times_carried(L[1], L[2], Sv, P[3])
             times_adjoint(P[3], R, p, P[1])
             times_adjoint(L[2], R, p, P[2])
         if count > 0:

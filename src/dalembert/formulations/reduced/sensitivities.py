@@ -1,0 +1,278 @@
+"""A forward pass over a run in joint coordinates."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from dalembert.errors import GradientError
+from dalembert.formulations.derivatives import InputBars
+from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.maximal.bars import new_bars
+from dalembert.formulations.maximal.forward import PASSES, VelocityForward, check_finite, turn_between, turned
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.reduced.adjoint import open_stage
+from dalembert.formulations.reduced.derivative import end_of_step
+from dalembert.formulations.reduced.equations import Stage, residual
+from dalembert.formulations.reduced.start import Starter
+from dalembert.formulations.reduced.state import NODE_STATE
+from dalembert.formulations.reduced.step import accept, begin_step, direction, follow_targets, place_knot
+from dalembert.formulations.reduced.tape import recall_stage
+from dalembert.model.placement import Placement
+from dalembert.model.records import Model
+from dalembert.model.tree import POINT, TARGET, Tree
+
+
+class Built(NamedTuple):
+    """A mechanism as the kernels of joint coordinates take it."""
+
+    model: Model
+    tree: Tree
+
+
+class Tangent(NamedTuple):
+    """Of coordinates and rates (nodes, 3) at a knot; of a free rotation, a turn in its own frame and its angular velocity."""
+
+    q: np.ndarray
+    v: np.ndarray
+
+
+class ReducedForward(VelocityForward):
+    """The tangent of a state is that of coordinates and rates, at the last two knots. Where a mechanism's numbers change, free rotations
+    stay as they are in the frames of their joints.
+    """
+
+    def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray,
+                 models: Sequence[Built], step: float, change: InputBars) -> None:
+        super().__init__(engine, recording, inputs, knots, dt, coordinates, [built.model for built in models], step, change)
+        #: the tree of each model
+        self.trees = {id(built.model): built.tree for built in models} | {id(engine.model): engine.tree}
+
+    def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
+        engine, start = self.engine, self.recording
+        self.base = Built(engine.model, engine.tree)
+        self.bars = new_bars(self.model)
+        self.entry = 0
+        q, speeds = start.orientation[0], self.speeds(start.momentum[0])
+        self.vectors = np.flatnonzero((engine.tree.nodes["kind"] == POINT) & (engine.starter.charts == 0))
+
+        def starting(step: float, built: Any) -> np.ndarray:
+            here = self.built(built)
+            place = start.position[0] + step * pose[:, :3], turned(q, step * pose[:, 3:])
+            placement = Placement(self.mechanism, here.model, engine.reading.work)
+            placement.put(*place, self.coordinates[0])
+            begun = Start(*place, speeds + step * velocity, placement.work.joints["coordinate"].copy(), engine.reading.work.joints["target"].copy())
+            state = engine.view(engine._new_state())
+            Starter(self.mechanism, here.model, here.tree, engine.own, engine.starter.charts, engine.starter.switch).start(begun, state)
+            nodes = state.nodes.copy()
+            turns = self.frames(here)
+            nodes["turn"][self.vectors] = conjugated(turns, nodes["turn"][self.vectors])
+            nodes["v"][self.vectors] = np.einsum("nij,nj->ni", turns, nodes["v"][self.vectors])
+            return nodes
+
+        self.values = starting(0.0, self.model)
+        size = max(np.abs(pose).max(initial=0.0), 0.1 * np.abs(velocity).max(initial=0.0))
+        found = self.difference(lambda step, built: self.flat(starting(step, built), self.values), size) * np.ones((2, len(self.values), 3))
+        self.state = Tangent(*found)
+        self.older = Tangent(*np.zeros_like(found))
+        self.velocity = np.zeros((self.knots, engine.sizes[0], 6))
+        self.note(0)
+
+    # ---- mechanisms beside this one
+
+    def built(self, model: Model) -> Built:
+        return Built(model, self.trees[id(model)])
+
+    def frames(self, here: Built) -> np.ndarray:
+        """Rotations (vectors, 3, 3) from the axes that free rotations of another mechanism are written in to those of this one."""
+        own, other = (tree.nodes["frame"][self.vectors].reshape(-1, 3, 3) for tree in (self.base.tree, here.tree))
+        return own @ np.swapaxes(other, 1, 2)
+
+    # ---- states beside this one
+
+    def flat(self, nodes: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """(2, nodes, 3) coordinates and rates, free rotations as turns from those of a reference."""
+        q, v = nodes["q"].copy(), nodes["v"].copy()
+        q[self.vectors] = turn_between(reference["turn"][self.vectors], nodes["turn"][self.vectors])
+        return np.stack([q, v])
+
+    def moved(self, nodes: np.ndarray, step: float, here: Built) -> np.ndarray:
+        """A state ``step`` along its tangents, as another mechanism has it."""
+        beside, vectors = nodes.copy(), self.vectors
+        beside["q"] += step * self.state.q
+        beside["v"] += step * self.state.v
+        beside["q1"] += step * self.older.q
+        beside["v1"] += step * self.older.v
+        for name, part in (("turn", self.state), ("turn1", self.older)):
+            beside[name][vectors] = turned(nodes[name][vectors], step * part.q[vectors])
+        for name in ("q", "q1"):
+            beside[name][vectors] = 0.0
+        back = np.swapaxes(self.frames(here), 1, 2)
+        for name in ("turn", "turn1"):
+            beside[name][vectors] = conjugated(back, beside[name][vectors])
+        for name in ("v", "v1"):
+            beside[name][vectors] = np.einsum("nij,nj->ni", back, beside[name][vectors])
+        return beside
+
+    def stage(self, here: Built, c: float) -> Stage:
+        engine = self.engine
+        return Stage(here.model, here.tree.nodes, engine.work, engine.own, engine.ties, c)
+
+    def state_of(self, nodes: np.ndarray) -> Any:
+        return self.engine.view(self.engine._new_state())._replace(nodes=nodes)
+
+    def note(self, knot: int) -> None:
+        engine, own = self.engine, self.engine.own.nodes
+        bodies = engine.tree.node_of
+
+        def placed(step: float, built: Any) -> np.ndarray:
+            here = self.built(built)
+            place_knot(here.model, here.tree.nodes, engine.own, self.state_of(self.moved(self.values, step, here)))
+            W = own["W"][bodies].reshape(-1, 3, 3)
+            turn = matrix_turns(np.swapaxes(self._turns, 1, 2) @ W)
+            moving = np.einsum("nij,nj->ni", W, own["V"][bodies, 3:])
+            return np.stack([own["place"][bodies], turn, moving, own["V"][bodies, :3]])
+
+        place_knot(engine.model, engine.tree.nodes, engine.own, self.state_of(self.values))
+        self._turns = own["W"][bodies].reshape(-1, 3, 3).copy()
+        size = max(np.abs(self.state.q).max(initial=0.0), 0.1 * np.abs(self.state.v).max(initial=0.0))
+        position, turn, linear, spin = self.difference(placed, size) * np.ones((4, len(bodies), 3))
+        self.tangent.position[knot], self.orientation[knot] = position, turn
+        self.velocity[knot, :, :3], self.velocity[knot, :, 3:] = linear, spin
+        self.tangent.momentum[knot] = engine.momentum_of(self.velocity[knot])
+
+    # ---- steps
+
+    def segment(self, tape: Any, first: int, last: int) -> None:
+        self.entry = 0
+        super().segment(tape, first, last)
+
+    def advance(self, tape: Any, index: int, step: Any, knot: int) -> None:
+        arrays, tableau = tape.arrays, self.engine.tableau
+        count, order = int(arrays.kind[self.entry, 1]), int(arrays.kind[self.entry, 2])
+        dt = float(arrays.clock[self.entry, 1])
+        self.values = state_at(arrays.nodes[self.entry])
+        slopes: list[np.ndarray] = []
+        found = np.zeros((3, len(self.values), 3))
+        begun = np.stack([self.state.q, self.state.v])
+        begun[0, self.vectors] = 0.0
+        for number in range(count):
+            entry = self.entry + number
+            c = float(arrays.clock[entry, 0])
+            before = self._aggregates(order) if order else begun + dt * sum((a * k for a, k in zip(tableau.a[number], slopes)), np.zeros_like(begun))
+            found = self._stage(arrays, entry, knot, step.start + step.length * (1.0 if order else tableau.c[number]), c, before)
+            slopes.append(found[1:])
+        end = found[:2]
+        if not order and not tableau.stiffly_accurate:
+            end = begun + dt * sum((b * k for b, k in zip(tableau.b, slopes)), np.zeros_like(begun))
+        self._accept(*end_of_step(arrays.nodes[self.entry + count - 1], bool(order) or tableau.stiffly_accurate), end)
+        self.entry += count
+
+    def _aggregates(self, order: int) -> np.ndarray:
+        """Tangents (2, nodes, 3) of the aggregates of the last two knots."""
+        stage, own = self.stage(self.base, self.dt), self.engine.own.nodes
+
+        def made(step: float, _: Any) -> np.ndarray:
+            begin_step(stage, self.state_of(self.moved(self.values, step, self.base)), order)
+            return np.stack([own["aq"], own["av"]])
+
+        return self.along(made, self._size())
+
+    def _size(self) -> float:
+        return max(*(np.abs(part.q).max(initial=0.0) + 0.1 * np.abs(part.v).max(initial=0.0) for part in (self.state, self.older)), 1e-300)
+
+    def _accept(self, q: np.ndarray, v: np.ndarray, end: np.ndarray) -> None:
+        """The tangent of the state after a step, from those of coordinates and rates at its end."""
+        stage, own = self.stage(self.base, self.dt), self.engine.own.nodes
+
+        def made(step: float) -> np.ndarray:
+            before, after = self.state_of(self.moved(self.values, step, self.base)), self.state_of(self.values.copy())
+            own["x"], own["v"] = q + step * end[0], v + step * end[1]
+            accept(stage, before, after)
+            return after.nodes
+
+        reference = made(0.0)
+        size = max(self._size(), np.abs(end[0]).max(initial=0.0), 0.1 * np.abs(end[1]).max(initial=0.0))
+        found = self.along(lambda step, _: self.flat(made(step), reference), size)
+        self.older, self.state, self.values = self.state, Tangent(*found), reference
+
+    def _open(self, arrays: Any, entry: int, knot: int, c: float) -> Stage:
+        """A taped stage with its factored matrix."""
+        stage = self.stage(self.base, c)
+        recall_stage(stage, arrays, entry)
+        if not open_stage(stage, self.bars):
+            raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
+        return stage
+
+    def _stage(self, arrays: Any, entry: int, knot: int, share: float, c: float, before: np.ndarray) -> np.ndarray:
+        """Tangents (3, nodes, 3) of coordinates, rates and accelerations at the end of a stage, from those (2, nodes, 3) of its aggregates."""
+        engine, work, own, rows = self.engine, self.engine.work, self.engine.own.nodes, self.engine.ties.rows
+        nodes, joints = arrays.nodes[entry], arrays.joints[entry]
+        push, given, target, tension = self.inputs_of(knot, share)
+        count, tied = len(own), len(rows)
+        dv, dmu = np.zeros((count, 3)), np.zeros(tied)
+        self._open(arrays, entry, knot, c)
+        rates, forces = own["v"].copy(), rows["mu"].copy()
+        driven = engine.tree.nodes["driven"] == TARGET
+
+        def evaluate(step: float, built: Any) -> np.ndarray:
+            here = self.built(built)
+            stage = self.stage(here, c)
+            recall_stage(stage, arrays, entry)
+            frames = self.frames(here)
+            back = np.swapaxes(frames, 1, 2)
+            own["turn"] = self.moved(self.values, step, here)["turn"]
+            for name, value, tangent in (("aq", nodes["aq"], before[0]), ("av", nodes["av"], before[1]), ("v", rates, dv)):
+                moved = value + step * tangent
+                moved[self.vectors] = np.einsum("nij,nj->ni", back, moved[self.vectors])
+                own[name] = moved
+            work.bodies["push"][:-1] = arrays.bodies[entry]["push"] + step * push
+            work.joints["input"] = joints["input"] + step * given
+            work.couplings["input"] = arrays.couplings[entry]["input"] + step * tension
+            rows["mu"] = forces + step * dmu
+            follow_targets(stage, joints["target"] + step * target)
+            if not residual(stage)[1]:
+                raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
+            found = np.stack([own["g"], own["x"], own["v"], own["a"]])
+            found[:, self.vectors] = np.einsum("nij,knj->kni", frames, found[:, self.vectors])
+            return np.concatenate([found.ravel(), rows["r"]])
+
+        def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return values[: 12 * count].reshape(4, count, 3), values[12 * count :]
+
+        size = max(self._size(), np.abs(before[0]).max(initial=0.0), 0.1 * np.abs(before[1]).max(initial=0.0), np.abs(target).max(initial=0.0))
+        size = max(size, *(1e-3 * np.abs(part).max(initial=0.0) for part in (push, given, tension)))
+        for _ in range(PASSES):
+            left, right = split(self.difference(evaluate, size) * np.ones(12 * count + tied))
+            stage = self._open(arrays, entry, knot, c)
+            scale = max(np.abs(dv).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
+            own["g"], rows["r"] = left[0], right
+            direction(stage, False)
+            change, pushed = np.where(driven[:, None], 0.0, own["dq"] / c), rows["dmu"].copy()
+            dv, dmu = dv - change, dmu - pushed
+            size = max(size, 0.1 * np.abs(dv).max(initial=0.0))
+            if max(np.abs(change).max(initial=0.0), np.abs(pushed).max(initial=0.0)) < 1e-11 * scale:
+                break
+        return check_finite(split(self.difference(evaluate, size) * np.ones(12 * count + tied))[0][1:], self.mechanism.name)
+
+
+def state_at(kept: np.ndarray) -> np.ndarray:
+    """The state before a step from what its tape has."""
+    nodes = np.zeros(len(kept), NODE_STATE)
+    for name in NODE_STATE.names or ():
+        nodes[name] = kept[name]
+    return nodes
+
+
+def matrix_turns(matrices: np.ndarray) -> np.ndarray:
+    """Rotation vectors (n, 3) of rotation matrices (n, 3, 3)."""
+    return Rotation.from_matrix(matrices).as_rotvec()
+
+
+def conjugated(frames: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """Quaternions (n, 4) of rotations written in other axes, F R F^T."""
+    if not len(turns):
+        return turns
+    return np.concatenate([turns[:, :1], np.einsum("nij,nj->ni", frames, turns[:, 1:])], axis=1)
