@@ -30,7 +30,7 @@ def linkage(ground: float, coupler: float, rocker: float, pen: float) -> da.Mech
     for name, start, end in (("crank", np.zeros(3), crank_pin), ("coupler", crank_pin, tip), ("rocker", foot, pin)):
         half = 0.5 * np.arctan2(start[2] - end[2], end[0] - start[0])
         turn = (np.cos(half), 0.0, np.sin(half), 0.0)
-        mechanism.body(name, da.Rod(length=np.linalg.norm(end - start), mass=1.0, radius=0.04, axis="x"), position=0.5 * (start + end), orientation=turn)
+        mechanism.body(name, da.Rod(length=float(np.linalg.norm(end - start)), mass=1.0, radius=0.04, axis="x"), position=0.5 * (start + end), orientation=turn)
     mechanism.body("pen", da.Sphere(radius=0.1, mass=0.1), position=tip, orientation=mechanism["coupler"].orientation)
     mechanism.joint("motor", da.Revolute(axis="-y", drive="motion"), mechanism.world, "crank", at=(0, 0, 0))
     mechanism.joint("crank pin", da.Revolute(axis="-y"), "crank", "coupler", at=crank_pin)

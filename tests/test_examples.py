@@ -12,6 +12,8 @@ import dalembert as da
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+#: half a minute and more
+LONG = {"19_hoberman_throw"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"(?<!`)`(\.?\w[\w.-]*/[\w./-]*|\w+\.py)`")
@@ -24,7 +26,7 @@ def run(arguments: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LONG), id=path.stem) for path in EXAMPLES])
 def test_example(path, tmp_path):
     assert run([str(path)], tmp_path)
     promised = set(re.findall(r"out/\w+\.png", path.read_text(encoding="utf-8")))

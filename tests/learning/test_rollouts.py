@@ -116,7 +116,7 @@ class TestJax:
         return lambda values: sum(jax.numpy.sin(3.0 * array).sum() for array in f(values).values())
 
     def test_check_grads_of_a_batch(self, jax, loss):
-        from jax.test_util import check_grads
+        from jax.test_util import check_grads  # pyright: ignore[reportMissingImports]
 
         check_grads(loss, (VALUES,), order=1, modes=["rev"], eps=1e-5, atol=1e-6, rtol=1e-6)
 

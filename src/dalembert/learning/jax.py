@@ -19,7 +19,7 @@ Array = Any
 
 def rollout(
     mechanism: Mechanism, formulation: Formulation, duration: float, outputs: Sequence[str] = ("position",), *,
-    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
+    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, gradient_smoothing: float = 0.0,
 ) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
     """``duration`` seconds of a mechanism as a function of arrays, for ``jax.grad``, ``jax.jit`` and ``jax.vmap``.
 
@@ -29,10 +29,11 @@ def rollout(
     before a parameter's own are a batch, of which there is a run each; values without them hold for all of it. Runs are in double
     precision; what goes in and comes out is rounded to JAX's own, single unless ``jax_enable_x64`` is set.
 
-    ``setup(sim)``: sets joints, velocities and targets before each run; ``inputs``: {name: (steps, ...)}, where they are no values.
+    ``setup(sim)``: sets joints, velocities and targets before each run; ``inputs``: {name: (steps, ...)}, where they are no values;
+    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``.
     """
     jax = _jax()
-    host = _Host(Rollout(mechanism, formulation, duration, outputs, setup=setup, inputs=inputs))
+    host = _Host(Rollout(mechanism, formulation, duration, outputs, setup=setup, inputs=inputs, smoothing=gradient_smoothing))
 
     def forward(values: Mapping[str, Array], tape: bool) -> dict[str, Array]:
         batch, kind = host.rollout.batch({name: value.shape for name, value in values.items()}), jax.numpy.result_type(float)
@@ -96,8 +97,8 @@ def _single(found: dict[str, np.ndarray], values: Mapping[str, Array]) -> dict[s
 
 def _jax() -> Any:
     try:
-        import jax
-        import jax.numpy
+        import jax  # pyright: ignore[reportMissingImports]
+        import jax.numpy  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("rollouts of JAX arrays need JAX: pip install dalembert[jax]") from None
     return jax

@@ -29,13 +29,13 @@ class Rollout:
 
     def __init__(
         self, mechanism: Mechanism, formulation: Formulation, duration: float, outputs: Sequence[str], *,
-        setup: Callable[[Simulation], Any] | None, inputs: Mapping[str, ArrayLike] | None,
+        setup: Callable[[Simulation], Any] | None, inputs: Mapping[str, ArrayLike] | None, smoothing: float = 0.0,
     ) -> None:
         wrong = [name for name in ([outputs] if isinstance(outputs, str) else outputs) if name not in OUTPUTS]
         if isinstance(outputs, str) or wrong or not outputs:
             raise GradientError(f"outputs of a rollout must be a list of names from {', '.join(OUTPUTS)}, got {outputs!r}")
         self.scenario = Scenario(mechanism.snapshot(), formulation, duration, setup, inputs)
-        self.outputs = tuple(outputs)
+        self.outputs, self.smoothing = tuple(outputs), smoothing
 
     def output_shape(self, name: str) -> tuple[int, ...]:
         """Shape of what one run gives under a name: knots first; orientations are quaternions."""
@@ -78,7 +78,7 @@ class Rollout:
         whole = {name: np.zeros(batch + names[name].shape) for name in wanted}
         for index, run in runs.items():
             cotangents = {name: _as_tangent(run, bar[index]) if name == "orientation" else bar[index] for name, bar in bars.items()}
-            for name, gradient in run.vjp(cotangents, list(wanted)).items():
+            for name, gradient in run.vjp(cotangents, list(wanted), gradient_smoothing=self.smoothing).items():
                 whole[name][index] = gradient
         return {name: _sum_to(gradient, values[name].shape) for name, gradient in whole.items()}
 

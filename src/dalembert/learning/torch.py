@@ -20,7 +20,7 @@ Tensor = Any
 
 def rollout(
     mechanism: Mechanism, formulation: Formulation, duration: float, outputs: Sequence[str] = ("position",), *,
-    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
+    setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None, gradient_smoothing: float = 0.0,
 ) -> TorchRollout:
     """``duration`` seconds of a mechanism as a function of tensors, for PyTorch's automatic differentiation.
 
@@ -30,10 +30,11 @@ def rollout(
     before a parameter's own are a batch, of which there is a run each; values without them hold for all of it. Runs are in double
     precision on the processor; what comes out has the type and the device of the values.
 
-    ``setup(sim)``: sets joints, velocities and targets before each run; ``inputs``: {name: (steps, ...)}, where they are no values.
+    ``setup(sim)``: sets joints, velocities and targets before each run; ``inputs``: {name: (steps, ...)}, where they are no values;
+    ``gradient_smoothing`` (m/s): as for ``Trajectory.vjp``.
     """
     _torch()
-    return TorchRollout(Rollout(mechanism, formulation, duration, outputs, setup=setup, inputs=inputs))
+    return TorchRollout(Rollout(mechanism, formulation, duration, outputs, setup=setup, inputs=inputs, smoothing=gradient_smoothing))
 
 
 class TorchRollout:
@@ -58,7 +59,7 @@ class TorchRollout:
 
 def _torch() -> Any:
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError("rollouts of tensors need PyTorch: pip install dalembert[torch]") from None
     return torch
@@ -68,8 +69,6 @@ def _torch() -> Any:
 def _function() -> Any:
     """The function that PyTorch's tape knows; made late, as its base class is PyTorch's."""
     torch = _torch()
-    from torch.autograd.function import once_differentiable
-
     class RolloutFunction(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, rollout: Rollout, names: tuple[str, ...], kind: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -79,7 +78,7 @@ def _function() -> Any:
             return tuple(torch.as_tensor(array).to(tensors[0].device, kind) for array in rollout.read(ctx.runs, values).values())
 
         @staticmethod
-        @once_differentiable
+        @torch.autograd.function.once_differentiable
         def backward(ctx: Any, *bars: Tensor) -> tuple[Any, ...]:
             wanted = [name for name, needed in zip(ctx.values, ctx.needs_input_grad[3:]) if needed]
             given = {name: _numbers(bar) for name, bar in zip(ctx.rollout.outputs, bars)}
