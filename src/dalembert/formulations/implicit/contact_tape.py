@@ -16,6 +16,7 @@ from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO
 from dalembert.formulations.implicit.adjoint import (
     PASSES,
     SMALL,
+    SOLVES,
     add_to4,
     add_weights,
     chain_stage,
@@ -36,7 +37,14 @@ from dalembert.formulations.implicit.tape import (
     new_tape,
     recall_stage,
 )
-from dalembert.formulations.maximal.pull_contacts import clear_touch, load_nodes, pull_nodes, store_node_weights
+from dalembert.formulations.maximal.proximal import soften
+from dalembert.formulations.maximal.pull_contacts import (
+    add_node_weights,
+    clear_node_weights,
+    clear_touch,
+    load_nodes,
+    pull_nodes,
+)
 from dalembert.formulations.maximal.pull_joints import add_to3, pull_rate
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
@@ -185,6 +193,27 @@ def chain_nodes(stage, bars, touch):
 
 
 @kernel
+def store_all_weights(stage, scene, bars, touch, largest):
+    """``store_weights`` with those of the nodes' rows."""
+    model, work = stage.model, stage.work
+    clear_weights(model, bars)
+    clear_node_weights(touch)
+    add_weights(model, work, bars)
+    add_node_weights(scene, work, touch)
+    if stage.compliance == 0.0:
+        return
+    before = np.inf
+    for _ in range(SOLVES):
+        size = soften(model, work, stage.compliance, 7)
+        if not size > 1e-14 * largest or not size < 0.5 * before:
+            break
+        before = size
+        solve_transposed(work.blocks, work.schedule, work.vector)
+        add_weights(model, work, bars)
+        add_node_weights(scene, work, touch)
+
+
+@kernel
 def pull_encounter(stage, scene, bars, touch):
     """``pull_stage`` of a stage with contacts. Returns what is left of the unknowns' bars, relative."""
     model, work = stage.model, stage.work
@@ -202,9 +231,7 @@ def pull_encounter(stage, scene, bars, touch):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        clear_weights(model, bars)
-        add_weights(model, work, bars)
-        store_node_weights(scene, work, touch)
+        store_all_weights(stage, scene, bars, touch, size)
         pull_stage_equations(stage, bars)
         pull_nodes(scene, model, work.bodies, bars, touch, stage.gamma, stage.gamma)
         chain_nodes(stage, bars, touch)

@@ -294,16 +294,29 @@ def load_nodes(scene, work, touch):
 
 
 @kernel
-def store_node_weights(scene, work, touch):
-    """Minus the solver's vector as the weights of the nodes' rows."""
+def clear_node_weights(touch):
+    """No weights of the nodes' rows."""
+    for i in range(touch.contacts.shape[0]):
+        for k in range(3):
+            touch.contacts[i].b[k] = 0.0
+    for i in range(touch.limits.shape[0]):
+        for k in range(3):
+            touch.limits[i].b[k] = 0.0
+
+
+@kernel
+def add_node_weights(scene, work, touch):
+    """Subtract the solver's vector from the weights of the nodes' rows, and leave nothing of it."""
     for i in range(scene.contacts.shape[0]):
         v = work.vector[scene.contacts[i].node].v
         for k in range(3):
-            touch.contacts[i].b[k] = -v[k]
+            touch.contacts[i].b[k] -= v[k]
+            v[k] = 0.0
     for i in range(scene.limits.shape[0]):
         v = work.vector[scene.limits[i].node].v
         for k in range(3):
-            touch.limits[i].b[k] = -v[k]
+            touch.limits[i].b[k] -= v[k]
+            v[k] = 0.0
 
 
 @kernel

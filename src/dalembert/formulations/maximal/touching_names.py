@@ -52,10 +52,10 @@ class TouchingNames:
         total = np.zeros(3)
         for point in self.mechanism.contact_points:
             if point.body is body:
-                total -= self.bar(point, "point", adjoint)
+                total -= np.asarray(self.bar(point, "point", adjoint))
         for collider in self.mechanism.colliders:
             if collider.body is body:
-                total -= self.bar(collider, "position", adjoint)
+                total -= np.asarray(self.bar(collider, "position", adjoint))
         return total
 
     def _of_joint(self, element: JointElement, what: str, adjoint: Any) -> np.ndarray:

@@ -14,12 +14,14 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
 from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_contacts import (
+    add_node_weights,
+    clear_node_weights,
     clear_touch,
     load_nodes,
     pull_contact_force,
     pull_nodes,
-    store_node_weights,
 )
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
@@ -27,6 +29,7 @@ from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE
 from dalembert.formulations.variational.adjoint import (
     PASSES,
     SMALL,
+    SOLVES,
     add_outer,
     add_weights,
     chain,
@@ -189,6 +192,27 @@ def chain_velocities(interval, bars, touch):
 
 
 @kernel
+def store_all_weights(interval, scene, bars, touch, largest):
+    """``store_weights`` with those of the nodes' rows."""
+    model, work = interval.model, interval.work
+    clear_weights(model, bars)
+    clear_node_weights(touch)
+    add_weights(model, work, bars)
+    add_node_weights(scene, work, touch)
+    if interval.compliance == 0.0:
+        return
+    before = np.inf
+    for _ in range(SOLVES):
+        size = soften(model, work, interval.compliance, 6)
+        if not size > 1e-14 * largest or not size < 0.5 * before:
+            break
+        before = size
+        solve_transposed(work.blocks, work.schedule, work.vector)
+        add_weights(model, work, bars)
+        add_node_weights(scene, work, touch)
+
+
+@kernel
 def pull_encounter(interval, scene, bars, touch):
     """``pull_interval`` of an interval with contacts. Returns what is left of the unknowns' bars, relative."""
     work = interval.work
@@ -200,9 +224,7 @@ def pull_encounter(interval, scene, bars, touch):
             break
         before = size
         solve_transposed(work.blocks, work.schedule, work.vector)
-        clear_weights(interval.model, bars)
-        add_weights(interval.model, work, bars)
-        store_node_weights(scene, work, touch)
+        store_all_weights(interval, scene, bars, touch, size)
         pull_equations(interval, bars)
         pull_nodes(scene, interval.model, work.bodies, bars, touch, interval.dt, interval.h)
         chain_velocities(interval, bars, touch)
