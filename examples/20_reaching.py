@@ -46,7 +46,7 @@ def objective(unknown: np.ndarray, weight: float) -> tuple[float, np.ndarray]:
     """Equation 3.82, with the weight of reaching the point; the square of a torque in a step weighs 0.001."""
     torques = HATS @ unknown
     value, gradient = f(torques)
-    return weight * value + 1e-3 * torques @ torques, HATS.T @ (weight * gradient + 2e-3 * torques)
+    return float(weight * value + 1e-3 * torques @ torques), HATS.T @ (weight * gradient + 2e-3 * torques)
 
 
 unknown = np.zeros(HATS.shape[1])

@@ -92,13 +92,13 @@ def number(words: str = "", *, least: float = -HUGE, most: float = HUGE, above: 
     """A number from ``least`` to ``most``, larger than ``above``: "be positive", in ``words``. ``infinite``: or without end."""
     def take(value: Any) -> float:
         found = _number(value)
+        if least <= found <= most and found > above:
+            return found
         if infinite and found == (np.inf if above > -np.inf else np.copysign(np.inf, found)):
             return found
         if not np.isfinite(found):
             raise Refused("be a number" if infinite else "be finite")
-        if not (least <= found <= most and found > above):
-            raise Refused(words if words and abs(found) <= HUGE else f"be below {HUGE:g} in size")
-        return found
+        raise Refused(words if words and abs(found) <= HUGE else f"be below {HUGE:g} in size")
 
     return Rule("a number", take)
 
@@ -165,7 +165,7 @@ NOT_NEGATIVE = number("not be negative", least=0.0)
 SHARE = number("lie between 0 and 1", least=0.0, most=1.0)
 WHOLE = whole()
 NUMBERS = as_given(numbers())
-PORT = whole("a port, a whole number from 0 to 65535", least=0, most=65535)
+PORT = whole("a whole number from 0 to 65535", least=0, most=65535)
 
 
 def vector(value: Any, size: int, what: str) -> np.ndarray:
@@ -348,12 +348,15 @@ def checked(function: F, /) -> F: ...
 def checked(**rules: Rule) -> Callable[[F], F]: ...
 def checked(function: Any = None, /, **rules: Rule) -> Any:
     """Let a function look at its arguments before it begins: by their annotations, or by the rules given here."""
-    if function is None:
-        return lambda later: checked_by(later, rules)
-    return checked_by(function, {})
+    return checked_as(ModelError, **rules) if function is None else checked_by(function, {}, ModelError)
 
 
-def checked_by(function: F, given: Mapping[str, Rule]) -> F:
+def checked_as(error_type: type[DalembertError], /, **rules: Rule) -> Callable[[F], F]:
+    """The same with another kind of error."""
+    return lambda function: checked_by(function, rules, error_type)
+
+
+def checked_by(function: F, given: Mapping[str, Rule], error_type: type[DalembertError]) -> F:
     """The function with its arguments checked; defaults are taken as they are."""
     names: list[str] = []
     rules: dict[str, Rule] = {}
@@ -387,13 +390,13 @@ def checked_by(function: F, given: Mapping[str, Rule]) -> F:
                 try:
                     fine[place] = rules[name].take(value)
                 except Refused:
-                    rules[name](value, f"{title(arguments, named)}: {name}")
+                    rules[name](value, f"{title(arguments, named)}: {name}", error_type)
         for name, value in named.items():
             if name in rules:
                 try:
                     named[name] = rules[name].take(value)
                 except Refused:
-                    rules[name](value, f"{title(arguments, named)}: {name}")
+                    rules[name](value, f"{title(arguments, named)}: {name}", error_type)
         return function(*fine, **named)
 
     return cast(F, call)

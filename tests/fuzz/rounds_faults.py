@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,10 @@ def _compile(folder: Path) -> str:
     os.environ["DALEMBERT_CACHE"] = str(folder / "cache")
     for function in (kernel_cache._lock_file, kernel_cache._mark_used, kernel_cache._remove_leftovers, kernel_cache.remove_unused, kernel_cache.complain):
         function.cache_clear()
-    spec = spec_from_file_location("fuzzed_kernels", folder / "fuzzed_kernels.py")
+    file = folder / "one" / "two" / "fuzzed_kernels.py"  # the cache goes by the last words of its path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(KERNELS)
+    spec = spec_from_file_location("fuzzed_kernels", file)
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules["fuzzed_kernels"] = module_from_spec(spec)
@@ -165,7 +169,6 @@ def _check_next_start(folder: Path, what: str) -> None:
 def kill_compiler(random: np.random.Generator, folder: Path, trial: int) -> None:
     """A process that compiles kernels is killed; the next one works."""
     folder.mkdir()
-    (folder / "fuzzed_kernels.py").write_text(KERNELS)
     killed(lambda say: _compile(folder), float(random.uniform(0.0, 1.5)))
     _check_next_start(folder, "a killed compiler")
     halves = [item.name for item in (folder / "cache").rglob("*") if item.is_file() and item.suffix in (".kernel", ".part") and item.stat().st_size < 100]
@@ -176,12 +179,10 @@ def kill_compiler(random: np.random.Generator, folder: Path, trial: int) -> None
 @cache
 def _full_cache() -> dict[str, bytes]:
     """A cache with everything in it, by the names of its files."""
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp())
-    (folder / "fuzzed_kernels.py").write_text(KERNELS)
-    measured(lambda: _compile(folder))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        measured(lambda: _compile(folder))
+        return {str(path.relative_to(folder)): path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()}
 
 
 def damage_cache(random: np.random.Generator, folder: Path, trial: int) -> None:

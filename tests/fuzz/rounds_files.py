@@ -6,6 +6,7 @@ import warnings
 import zlib
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import attacks
 import numpy as np
@@ -40,25 +41,19 @@ INCLUDED = '<mujoco><asset><mesh name="s" file="m.stl"/></asset></mujoco>'
 @cache
 def sources() -> dict[str, bytes]:
     """Files to break, by name."""
-    import h5py  # noqa: F401
-
     mechanism = da.zoo.double_four_bar()
     mechanism.body("stone", da.Convex(points=np.random.default_rng(1).normal(size=(12, 3)), mass=1.0), position=(9, 9, 9))
-    place = Path(tempfile_folder())
-    mechanism.save(place / "a.toml")
-    mechanism.save(place / "a.json")
-    simulation = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01))
-    simulation.run(0.05).save(place / "a.h5")
-    simulation.state.save(place / "a.npz")
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        mechanism.save(place / "a.toml")
+        mechanism.save(place / "a.json")
+        simulation = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01))
+        simulation.run(0.05).save(place / "a.h5")
+        simulation.state.save(place / "a.npz")
+        saved = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
     corners = "".join(f"v {x} {y} {z}\n" for x, y, z in [*np.eye(3).tolist(), [0, 0, 0]])
     made = {"a.urdf": ARM.encode(), "a.xml": LEG.encode(), "b.xml": INCLUDED.encode(), "m.stl": attacks.tetrahedron(), "m.obj": (corners + "f 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n").encode()}
-    return made | {path.name: path.read_bytes() for path in sorted(place.iterdir())}
-
-
-def tempfile_folder() -> str:
-    import tempfile
-
-    return tempfile.mkdtemp()
+    return made | saved
 
 
 def load(path: Path) -> str:

@@ -158,7 +158,7 @@ def public() -> set[str]:
 #: arguments that may be negative
 SIGNED = {
     "rest", "target", "offset", "directions", "pitch", "gravity", "position", "point", "normal", "axis", "slot", "axes", "origin", "heights", "force", "torque", "at", "ratio",
-    "value", "rate", "linear", "angular", "near", "matrix", "limits", "acceleration", "time", "energy_bound", "spin", "precession", "velocity", "angle", "number", "knots",
+    "value", "rate", "linear", "angular", "near", "matrix", "limits", "acceleration", "time", "energy_bound", "spin", "precession", "velocity", "angle", "number", "knots", "layer", "mask",
 }
 #: arguments of the zoo that are angles, rates, forces and places, or that mean something else below zero
 ZOO_SIGNED = {

@@ -108,7 +108,6 @@ READ: dict[str, Callable[[da.Trajectory], Any]] = {
     "least_norm weights": lambda t: t.least_norm({"elbow": "x"}),
     "least_norm drive_weight": lambda t: t.least_norm(drive_weight="x"),
     **{f"least_norm knots {v!r}": lambda t, v=v: t.least_norm(knots=v) for v in (1.5, [99999], "x")},
-    "plot names in one word": lambda t: t.plot("coordinates", names="elbow"),
     "save .xlsx": lambda t: t.save("r.xlsx"),
     "save .toml": lambda t: t.save("r.toml"),
     **{f"to_html fps {v!r}": lambda t, v=v: t.to_html("r.html", fps=v) for v in ("fast", None)},
@@ -151,6 +150,13 @@ def test_what_a_trajectory_is_asked(title: str, trajectory: da.Trajectory, tmp_p
     with pytest.raises((da.DalembertError, TypeError), match=None if title != "snapshot colour" else "colour"):
         READ[title](trajectory)
     assert not list(tmp_path.iterdir())
+
+
+def test_one_name_is_a_name(trajectory: da.Trajectory) -> None:
+    pytest.importorskip("matplotlib")
+    one, several = (trajectory.plot("coordinates", names=names).axes[0].lines for names in ("elbow", ("elbow",)))
+    assert len(one) == len(several) == 1
+    assert np.array_equal(one[0].get_ydata(), several[0].get_ydata())
 
 
 @pytest.mark.parametrize("energy", [text_energy, vector_energy, lambda x: 0.0], ids=["text", "vector", "one argument"])

@@ -34,7 +34,7 @@ def test_least_squares_finds_the_numbers_of_a_run():
     r = fit(mechanism, recorded, {"joint 1.damping": 0.1, "link 2.mass": 1.0, "joint 2.start_rate": 0.0})
     columns = np.stack([(r(r.x0 + step) - r(r.x0 - step)) / 2e-5 for step in 1e-5 * np.eye(3)], axis=1)
     np.testing.assert_allclose(r.jacobian(r.x0), columns, atol=1e-7)
-    found = least_squares(r, r.x0, jac=r.jacobian)
+    found = least_squares(r, r.x0, jac=r.jacobian)  # pyright: ignore[reportArgumentType]
     np.testing.assert_allclose(found.x, list(truth.values()), atol=1e-5)
 
 

@@ -236,7 +236,7 @@ def broken(**changes):
     (broken(joints__0__parameters={"servo": {"stiffness": -1.0}}), "joint '.*': Servo: stiffness must not be negative"),
     (broken(joints__0__parameters={"servo": {"stiffness": 1.0, "bound": 0.0}}), "joint '.*': Servo: bound must be positive"),
     (broken(paths=[{"name": "p", "rest": 1.0, "points": [{"body": "link 1", "point": [0, 0, 0]}]}]), "path 'p' needs two points or more, got 1"),
-    (broken(paths=[{"name": "p", "rest": -1.0, "points": [{"body": "link 1", "point": [0, 0, 0]}, {"body": "world", "point": [9, 0, 0]}]}]), "length of path 'p' must not be"),
+    (broken(paths=[{"name": "p", "rest": -1.0, "points": [{"body": "link 1", "point": [0, 0, 0]}, {"body": "world", "point": [9, 0, 0]}]}]), "path 'p': length must not be"),
     (broken(forces=[{"name": "f", "body": "world", "force": [0, 0, 1]}]), "force 'f' on the world"),
     (broken(drags=[{"name": "d", "body": "link 1", "linear": -1.0}]), "drag 'd': linear must not be negative"),
     (broken(penalties=[{"name": "s", "body": "link 1", "normal": [0, 0, 2], "stiffness": 1.0}]), "length one"),

@@ -155,7 +155,7 @@ def test_bad_wishes(short_run, tmp_path):
         short_run.snapshot(tmp_path / "run.png", show="torques")
     with pytest.raises(da.ModelError, match=r"\.mp4 or \.gif"):
         short_run.to_video(tmp_path / "run.avi")
-    with pytest.raises(da.ModelError, match="positive speed"):
+    with pytest.raises(da.ModelError, match="speed must be positive"):
         short_run.to_video(tmp_path / "run.gif", speed=0.0)
     assert not list(tmp_path.iterdir())
 

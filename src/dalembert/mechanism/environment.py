@@ -112,7 +112,7 @@ class PairLaw:
 #: what a pair may be made of, besides bodies
 TOUCHING = (Ground, Obstacle, HeightField, Collider)
 #: bits of layers and masks
-BITS = whole("a whole number, whose bits count", least=0, most=2**32 - 1)
+BITS = whole("a whole number, whose bits count", least=-(2**63), most=2**63 - 1)
 
 
 class EnvironmentBuilder:

@@ -22,6 +22,7 @@ from dalembert.checks import (
     POSITIVE,
     STEP,
     checked,
+    checked_as,
     one_of,
     shown,
 )
@@ -410,7 +411,7 @@ class Simulation:
 
         return find_modes(self._situation(), coordinates)
 
-    @checked
+    @checked_as(GradientError)
     def step_jacobian(self, parameters: Sequence[str] = (), *, gradient_smoothing: float = 0.0) -> StepJacobian:
         """The derivative of the next step by the state before it and by parameters, inputs and targets by name. Changes nothing.
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checks import (
+    ANYTHING,
+    BY_NAME,
     NAMES,
     NOTHING,
     NUMBER,
@@ -20,11 +22,12 @@ from dalembert.checks import (
     TEXT,
     as_given,
     checked,
+    checked_as,
     number,
     numbers,
     shown,
 )
-from dalembert.errors import ModelError
+from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.engine import SHARES, Compute, Readings
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile_forces import coupling_names
@@ -343,7 +346,7 @@ class Trajectory:
         i = self._index("gear or constraint", self.couplings, name)
         return self._get("coupling_force")[:, i]
 
-    @checked
+    @checked_as(GradientError, cotangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def vjp(
         self, cotangents: Mapping[str, ArrayLike], parameters: Sequence[str], *, weights: Mapping[str, ArrayLike] | None = None,
         drive_weight: float | None = None, gradient_smoothing: float = 0.0,
@@ -363,7 +366,7 @@ class Trajectory:
 
         return pull_back(self, cotangents, parameters, weights, drive_weight, gradient_smoothing)
 
-    @checked
+    @checked_as(GradientError, tangents=BY_NAME, weights=ANYTHING, drive_weight=ANYTHING)
     def jvp(
         self, tangents: Mapping[str, ArrayLike], *, weights: Mapping[str, ArrayLike] | None = None, drive_weight: float | None = None,
         gradient_smoothing: float = 0.0,
@@ -457,7 +460,7 @@ class Trajectory:
 
         return load_trajectory(Path(path), budget)
 
-    @checked
+    @checked(names=TEXT | NAMES | NOTHING)
     def plot(self, what: str = "energy", *, path: str | Path | None = None, names: tuple[str, ...] | None = None) -> Any:
         """Plot "energy", "coordinates", "velocities", "forces", "violation" or the "gaps" of contacts over time, or the "phase" portrait.
 

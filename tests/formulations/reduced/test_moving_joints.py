@@ -280,7 +280,7 @@ def test_other_methods_tend_to_the_same_motion(method):
     (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0, 0] for z in range(2)], closed=True), "needs at least 3 control frames, got 2"),
     (lambda: da.SplineCurve([[0, 0, 0, 1, 0, 0, 0]] * 5), "coincide"),
     (lambda: da.SplineCurve([[0, 0, z, 0, 0, 0, 0] for z in range(5)]), "zero quaternion"),
-    (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0] for z in range(5)]), "must be n x 7 numbers"),
+    (lambda: da.SplineCurve([[0, 0, z, 1, 0, 0] for z in range(5)]), "must be nx7 numbers"),
     (lambda: da.SplineCurve([[0, 0, z, *((1, 0, 0, 0) if z % 2 else (0, 1, 0, 0))] for z in range(5)]), "half a turn"),
     (lambda: da.SplineCurve([[0, 0, np.nan, 1, 0, 0, 0]] * 5), "finite"),
     (lambda: da.SplineSurface(np.zeros((4, 3, 6))), "at least 4 x 4 control frames, got 4 x 3"),

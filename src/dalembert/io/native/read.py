@@ -223,6 +223,7 @@ def _read_kind(entry: dict[str, Any], name: str, options: Options, depth: int = 
         raise ModelError(f"joint {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
     if not options.limits:
         parameters = {k: v for k, v in parameters.items() if k not in ("limits", "friction", "restitution", "bearing")}
+    parameters |= {key: _numbered(parameters[key]) for key in ("limits", "servo", "bearing") if key in parameters}
     if "servo" in parameters:
         parameters["servo"] = _read_servos(parameters["servo"], name)
     if "bearing" in parameters:
@@ -239,6 +240,15 @@ def _read_kind(entry: dict[str, Any], name: str, options: Options, depth: int = 
         return kind(**tuples)
     except ModelError as error:
         raise ModelError(f"joint {name!r}: {error}") from None
+
+
+def _numbered(value: Any) -> Any:
+    """With infinite numbers for the words "inf" and "-inf", which JSON has no numbers for."""
+    if isinstance(value, list):
+        return [_numbered(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _numbered(item) for key, item in value.items()}
+    return float(value) if value in ("inf", "-inf") else value
 
 
 def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:
