@@ -285,6 +285,6 @@ def test_shapes(kind):
             sim.set_velocity("b", linear=(-0.5, -0.2, 0.0), angular=(0.3, -0.5, -1.0))
 
     names = [*names, "a.mass", "a.inertia", "a.start_velocity", "a.start_angular_velocity"]
-    # of a box on four corners impulses are not unique, and differences see how the interior point shares them
-    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5)
-    assert_right(check, 2e-2 if "box" in kind and kind != "ball on box" else 2e-4)
+    # Differences of a run see how the interior point shares impulses that are not unique, and little of friction that holds.
+    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5, differences=kind in ("ball on box", "balls"))
+    assert_right(check, 2e-4)
