@@ -82,8 +82,8 @@ def test_steps_of_bdf2():
 @pytest.mark.parametrize("method", METHODS)
 def test_all_methods(method):
     """Where an arm rests at a limit, steps go over from one formula to another by chance, and differences say nothing."""
-    # of "pareschi_russo", the formula changes as soon as something is near, which is an event not far from here
-    step = 1e-4 if method == "pareschi_russo" else 1e-3
+    # Runs of "pareschi_russo" jump where the radius is 8e-6 to 16e-6 m smaller; those of "bdf1" are too rough for steps below 1e-3.
+    step = 3e-5 if method == "pareschi_russo" else 1e-3
     assert_right(da.validate_gradients(foot(), METHODS[method], OWN, steps=14, setup=kick, step=step))
     assert da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, differences=False).forward_error < EXACT
 
