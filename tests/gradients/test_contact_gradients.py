@@ -82,7 +82,9 @@ def test_steps_of_bdf2():
 @pytest.mark.parametrize("method", METHODS)
 def test_all_methods(method):
     """Where an arm rests at a limit, steps go over from one formula to another by chance, and differences say nothing."""
-    assert_right(da.validate_gradients(foot(), METHODS[method], OWN, steps=14, setup=kick))
+    # Runs of "pareschi_russo" jump where the radius is 8e-6 to 16e-6 m smaller; those of "bdf1" are too rough for steps below 1e-3.
+    step = 3e-5 if method == "pareschi_russo" else 1e-3
+    assert_right(da.validate_gradients(foot(), METHODS[method], OWN, steps=14, setup=kick, step=step))
     assert da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, differences=False).forward_error < EXACT
 
 
@@ -285,6 +287,6 @@ def test_shapes(kind):
             sim.set_velocity("b", linear=(-0.5, -0.2, 0.0), angular=(0.3, -0.5, -1.0))
 
     names = [*names, "a.mass", "a.inertia", "a.start_velocity", "a.start_angular_velocity"]
-    # of a box on four corners impulses are not unique, and differences see how the interior point shares them
-    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5)
-    assert_right(check, 2e-2 if "box" in kind and kind != "ball on box" else 2e-4)
+    # Differences of a run see how the interior point shares impulses that are not unique, and little of friction that holds.
+    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5, differences=kind in ("ball on box", "balls"))
+    assert_right(check, 2e-4)
