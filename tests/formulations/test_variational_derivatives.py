@@ -87,7 +87,7 @@ def test_accelerations_keep_every_row_closed(joint):
     clear_inputs(model, work)
     evaluate_knot(model, work)
     forces = np.zeros((1, 6))
-    assert accelerate(model, work, engine.compliance, np.vstack([velocity, np.zeros(6)]), forces, np.zeros(0), False)
+    assert accelerate(model, work, engine.compliance, np.vstack([velocity, np.zeros(6)]), forces, np.zeros(0), False, np.zeros((3, 6)), np.zeros((3, 6)))
     pushed = work.bodies["load"][:2] + np.stack([forces[0] @ work.joints["Gp"][0], forces[0] @ work.joints["Gc"][0]])
     inertia = model.bodies["inertia"][:2].reshape(2, 3, 3)
     spin = np.einsum("bij,bj->bi", inertia, velocity[:, 3:])

@@ -1,6 +1,8 @@
 """Gradients of runs in which drives determine the pose, of semi-implicit Euler, of coordinate maps, and by points of targets' tables."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from machines import two_motors
@@ -111,7 +113,8 @@ def test_coordinate_maps(function):
     second = mechanism.body("second", da.Rod(length=0.8, mass=0.6, radius=0.04, axis="x"), position=(1.4, 0, 0))
     mechanism.joint("near", da.Revolute(axis="y", damping=0.1, stiffness=2.0), "world", first, at=(0, 0, 0))
     mechanism.joint("far", da.Revolute(axis="y", damping=0.1), first, second, at=(1, 0, 0))
-    mechanism.coordinate_map("curl", ["near", "far"], **({"matrix": [1.0, 0.7]} if function is None else {"function": function}))
+    given: dict[str, Any] = {"matrix": [1.0, 0.7]} if function is None else {"function": function}
+    mechanism.coordinate_map("curl", ["near", "far"], **given)
     mechanism.start("curl", 0.5, rate=1.0)
     names = ["gravity", "first.mass", "second.inertia", "near.stiffness", "far.damping", "second.input"]
     check = da.validate_gradients(mechanism, da.Variational(dt=0.01, tolerance=1e-13), names, steps=4)

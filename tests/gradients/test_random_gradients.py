@@ -1,6 +1,8 @@
 """Gradients of random mechanisms: joints, loops, laws, gears, paths, starts and parameters at random; the validator finds nothing."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +20,7 @@ METHODS = {
 KINDS = [name for name in TYPES if name not in ("free", "distance", "fixed")]
 
 
-def body(mechanism: da.Mechanism, name: str, at: np.ndarray, rng: np.random.Generator) -> da.Body:
+def body(mechanism: da.Mechanism, name: str, at: np.ndarray, rng: np.random.Generator) -> Any:
     A = rng.normal(size=(3, 3))
     return mechanism.body(name, mass=float(rng.uniform(0.5, 2.0)), inertia=0.05 * (np.trace(A @ A.T) * np.eye(3) - A @ A.T), position=at)
 
@@ -52,7 +54,7 @@ def loop(draw, rng: np.random.Generator) -> da.Mechanism:
     bars = [body(mechanism, name, 0.5 * (corners[i] + corners[i + 1]), rng) for i, name in enumerate(("left", "top", "right"))]
     chain = [mechanism.world, *bars, mechanism.world]
     for i, corner in enumerate(corners):
-        law = dict(damping=float(rng.uniform(0.05, 0.3)))
+        law: dict[str, Any] = dict(damping=float(rng.uniform(0.05, 0.3)))
         if draw(st.booleans()):
             law["stiffness"] = float(rng.uniform(0.5, 3.0))
         mechanism.joint(f"h{i}", da.Revolute(axis="y", **law), *((chain[i], chain[i + 1]) if i < 3 else (chain[3], mechanism.world))[::1 if i < 3 else -1], at=corner)

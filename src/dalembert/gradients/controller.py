@@ -18,7 +18,7 @@ from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.simulation.controls import coupling_count, one_knot, put_input
 from dalembert.simulation.paths import path_motion
-from dalembert.simulation.record import Record
+from dalembert.simulation.record import Controlled, Record
 from dalembert.simulation.targets import target_rates
 
 #: step of the differences (m, rad; m/s and rad/s, and more of fast ones)
@@ -33,12 +33,19 @@ POSE = ("position", "orientation")
 MOTION = ("velocity", "angular_velocity")
 
 
+def controlled(record: Record) -> Controlled:
+    """The controller that a record's run is differentiated through."""
+    if record.control is None:
+        raise GradientError("this run is not differentiated through a controller")
+    return record.control
+
+
 class Seen:
     """A simulation as a controller sees it at one knot; notes what is read, by name and number of body or joint."""
 
     def __init__(self, record: Record, time: float, values: Values) -> None:
         self._record, self._values, self.read = record, values, set()
-        self.time, self.mechanism, self.formulation = time, record.mechanism, record.control.formulation
+        self.time, self.mechanism, self.formulation = time, record.mechanism, controlled(record).formulation
 
     def _whole(self, name: str) -> np.ndarray:
         self.read.update((name, i) for i in range(len(self._values[name])))
@@ -105,7 +112,7 @@ class Controller:
     """The controller of a record's run."""
 
     def __init__(self, record: Record, coordinates: np.ndarray) -> None:
-        self.record, self.control, self.coordinates = record, record.control, coordinates
+        self.record, self.control, self.coordinates = record, controlled(record), coordinates
         self.mechanism = record.mechanism
         if self.mechanism.maps:
             raise GradientError(
@@ -152,8 +159,8 @@ class Controller:
         marks = np.full((1, self.bodies, 6), False), np.full((1, self.joints, 6), False), np.full((1, self.couplings), False)
         target, aimed = np.zeros((self.joints, 6)), np.full((self.joints, 6), False)
         for name, value in (answer or {}).items():
-            value = value(self.control.times(knot + self.record.engine.input_node)) if callable(value) else value
-            targets = put_input(self.mechanism, name, value, tables, 0)
+            given: Any = value(self.control.times(knot + self.record.engine.input_node)) if callable(value) else value
+            targets = put_input(self.mechanism, name, given, tables, 0)
             element = self.mechanism[name]
             if isinstance(element, Body):
                 marks[0][0, element.index] = True

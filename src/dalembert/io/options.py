@@ -6,8 +6,8 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from dalembert.checks import unit_quaternion, vector
 from dalembert.errors import ModelError
-from dalembert.mechanism.mechanism import unit_quaternion, vector
 
 BASES = (None, "fixed", "free")
 

@@ -14,13 +14,13 @@ from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.contact_derivative import touch_of
 from dalembert.formulations.implicit.contact_tape import (
-    balance_at_end,
     node_residual,
     open_encounter,
     place_rows,
     recall_encounter,
 )
 from dalembert.formulations.implicit.derivative import relative
+from dalembert.formulations.implicit.encounter import balance_at_end
 from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.forward import ImplicitForward
 from dalembert.formulations.implicit.state import Scratch

@@ -95,13 +95,13 @@ class KinematicEngine(ImplicitEngine):
                 return self._note(numbers, outcome, done, size, inputs, dt)
             done += 1
 
-    def _kinematic_steps(self, *arguments: Any) -> tuple[int, int, float]:
+    def _kinematic_steps(self, *arguments: Any) -> Any:
         if self.tape is None:
             return run_steps(*arguments)
         from dalembert.formulations.implicit.kinematic_tape import tape_steps
 
         self.tape.reserve(arguments[-2])
-        outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+        outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)  # type: ignore[call-arg]
         self.tape.count += int(done)
         return outcome, done, size
 

@@ -185,7 +185,7 @@ class MaximalForward:
         total = controller.push(knot, lambda step: values(step, self.model), size, OFFSETS) if size else np.zeros_like(controller.recorded(knot))
         if self.models:
             by = {offset * self.step: model for (offset, _), model in zip(OFFSETS, self.models)}
-            total = total + controller.push(knot, lambda step: values(0.0, by.get(step, self.model)), self.step, OFFSETS)
+            total = total + controller.push(knot, lambda step: values(0.0, by.get(step) or self.model), self.step, OFFSETS)
         bodies, joints, couplings = self.engine.sizes
         wrench, joint, tension, target = np.split(total, np.cumsum([6 * bodies, 6 * joints, couplings]))
         change.wrench[knot] += wrench.reshape(-1, 6)

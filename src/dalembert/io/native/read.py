@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import vector
 from dalembert.errors import ModelError
 from dalembert.io.budget import PER_BODY, Meter
 from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgspec_module
@@ -19,7 +20,7 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import Joint
-from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix, vector
+from dalembert.mechanism.mechanism import Body, JointElement, Mechanism, rotation_matrix
 from dalembert.mechanism.shapes import Composite, Primitive, Shape, check_mass
 from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
