@@ -134,6 +134,8 @@ class StartPull:
                     at["phi"][child] += np.cross(self.model.joints["point_child"][index], local)
                     bars.joints["point_child"][index] += local
                 turn_body = R[child].T @ (turn_bar + joint.type.lead * line_bar)
+                if joint.type.lead != 0.0:
+                    bars.joints["pitch"][index] += line_bar @ turn / (2.0 * np.pi)
                 rates = np.zeros(6)
                 rates[: joint.type.freedom] = setup.rates[joint.name]
                 pull_twist(self.model, setup.placement.work, bars, index, rates, line_bar, turn_body)

@@ -85,13 +85,13 @@ def test_stays_as_cheap_as_it_is_long():
 
 @pytest.mark.parametrize(("points", "more", "message"), [
     ([[0, 0, 0]], {}, "two or more"),
-    ([[0, 0], [1, 1]], {}, "two or more"),
+    ([[0, 0], [1, 1]], {}, "nx3 numbers"),
     ([[0, 0, 0], [0, 0, 0], [1, 0, 0]], {}, "points 0 and 1 coincide"),
     ([[0, 0, 0], [1, 0, 0]], {"attach": {0: "world", 1: "world"}}, "no free point"),
     ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], {"attach": {0: "world", 1: "world"}}, "nothing stretches"),
     ([[0, 0, 0], [1, 0, 0]], {"attach": {5: "world"}}, "no point 5"),
     ([[0, 0, 0], [1, 0, 0]], {"attach": {0: "world", -2: "world"}}, "attached twice"),
-    ([[0, 0, 0], [1, 0, 0]], {"attach": [(0, "world")]}, "number of a point"),
+    ([[0, 0, 0], [1, 0, 0]], {"attach": [(0, "world")]}, "attach must be a dict"),
     ([[0, 0, 0], [1, 0, 0]], {"attach": {0: "nobody"}}, "nobody"),
     ([[0, 0, 0], [1, 0, 0]], {"mass": 0.0}, "mass"),
     ([[0, 0, 0], [1, 0, 0]], {"stiffness": -1.0}, "stiffness"),
