@@ -48,7 +48,7 @@ def _python(program: str, folder: Any, **environment: str) -> subprocess.Complet
 
 
 @pytest.mark.parametrize(("formulation", "before", "environment"), [
-    ("Variational", BREAK["a name is gone"], {}),
+    pytest.param("Variational", BREAK["a name is gone"], {}, marks=pytest.mark.slow, id="plain"),
     ("Variational", "", {"NUMBA_DISABLE_JIT": "1"}),
     ("Implicit", "", {"NUMBA_DISABLE_JIT": "1"}),
 ])
