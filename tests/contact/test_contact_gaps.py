@@ -21,8 +21,8 @@ SHAPES = {
     "hull": da.Convex(points=np.random.default_rng(2).normal(size=(12, 3)) * 0.2, mass=1.0),
     "composite": da.Composite(parts=[(da.Sphere(radius=0.1, mass=1.0), (0.2, 0, 0)), (da.Box(size=(0.1, 0.2, 0.1), mass=1.0), (-0.1, 0, 0.1), (1, 0.3, 0, 0.2))]),
 }
-ANALYTIC = ("sphere", "capsule", "box", "hull")
-PAIRS = [(a, b) for i, a in enumerate(ANALYTIC) for b in ANALYTIC[i:]]
+CONVEX = ("sphere", "capsule", "cylinder", "ellipsoid", "box", "hull")
+PAIRS = [(a, b) for i, a in enumerate(CONVEX) for b in CONVEX[i:]]
 
 
 def contact_engine(mechanism: da.Mechanism, formulation: da.Variational) -> ContactEngine:
@@ -85,9 +85,12 @@ def oracle_shape(shape):
     coal = pytest.importorskip("coal")
     if isinstance(shape, da.Sphere):
         return coal.Sphere(shape.radius), np.eye(3)
-    if isinstance(shape, da.Capsule):
+    if isinstance(shape, da.Capsule | da.Cylinder):
         turn = Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])[0]
-        return coal.Capsule(shape.radius, shape.length), turn.as_matrix()
+        kind = coal.Capsule if isinstance(shape, da.Capsule) else coal.Cylinder
+        return kind(shape.radius, shape.length), turn.as_matrix()
+    if isinstance(shape, da.Ellipsoid):
+        return coal.Ellipsoid(*shape.semi_axes), np.eye(3)
     if isinstance(shape, da.Box):
         return coal.Box(*shape.size), np.eye(3)
     points = coal.StdVec_Vec3s()
@@ -143,7 +146,7 @@ def test_gaps_of_pairs_are_never_above_the_distance_and_equal_it_where_features_
 def test_gap_gradients_of_pairs(a, b):
     engine, _ = pair_engine(a, b, 3)
     bodies, contacts = engine.graph.work.bodies, engine.scene.contacts
-    find_features(bodies, contacts, engine.scene.shapes)
+    find_features(bodies, contacts, engine.scene.shapes, np.inf)
     bodies["xn"], bodies["Rn"] = bodies["x"], bodies["R"]
     step = 1e-6
     for i in np.flatnonzero(contacts["used"]):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
-from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import limit_at_knot
@@ -40,7 +39,6 @@ class Encounters:
         self.grounds = GroundList(mechanism, touching, 0, self.labels)
         self.pairs = PairList(touching, self.grounds.weights, 0)
         self.limits = build_limits(placement)
-        self._general: GeneralPairs | None = None
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
@@ -81,10 +79,7 @@ class Encounters:
         contacts = np.concatenate([standing, slots])
         scene = self.scene._replace(contacts=contacts, shapes=shapes)
         if len(shapes.pairs):
-            find_features(bodies, contacts, shapes)
-            if shapes.pairs["general"].any():
-                self._general = GeneralPairs(self.pairs) if self._general is None else self._general
-                self._general.update(contacts, shapes.pairs, bodies)
+            find_features(bodies, contacts, shapes, reach)
         contacts = contacts[contacts["used"] != 0]
         for k in range(len(contacts)):
             at_knot(contacts[k], scene, bodies)

@@ -1,4 +1,4 @@
-"""Which contacts and limits take part in a step, what bounces, what was an impact, and what went too far.
+"""Which contacts and limits take part in a step, what bounces, and what was an impact.
 
 What is far apart sleeps: its node is an identity, and the step is solved again with it if the solution would have closed
 it. Velocities just before the knot are those of the work's momenta ``p`` and ``l``; the end pose is in ``xn`` and ``Rn``.
@@ -10,12 +10,14 @@ from math import sqrt
 from dalembert.contact.bearing import guess_bounds
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
-from dalembert.contact.records import BALLS, CIRCLE_SUPPORT, EDGES, LINE, PLANE
+from dalembert.contact.records import CIRCLE_SUPPORT, PLANE
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3, sub3
+from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3
 
 #: tilt (rad) below which a circle counts as flat
 FLAT = 2e-3
+#: depth (m) from which two shapes overlap at the end of a step
+OVERLAP = 1e-8
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
 #: how often a step is solved again with contacts that woke up or bounced, or bearings whose load was another
@@ -152,9 +154,10 @@ def wake(work, scene):
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         contact = contacts[i]
-        if contact.used == 1 and contact.awake == 0:
+        if contact.used != 0 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
-            if contact.gap < 0.0:
+            if contact.gap < (0.0 if contact.used == 1 else -OVERLAP):
+                contact.used = 1  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
                 contact.awake = 1
                 count += 1
     limits = scene.limits
@@ -199,26 +202,6 @@ def bounce(model, work, scene, dt, resting):
 def is_impact(model, work, contact, resting):
     """True when a contact closed faster than ``resting`` (m/s) before the knot: its impulse is a blow, not a force that lasts."""
     return approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -resting
-
-
-@kernel
-def tunnels(work, scene):
-    """True when a body went so far past a feature of another within the step that the feature no longer stands for it."""
-    bodies = work.bodies
-    for i in range(scene.contacts.shape[0]):
-        contact = scene.contacts[i]
-        if contact.used != 1 or contact.reach <= 0.0:
-            continue
-        a = bodies[contact.a]
-        b = bodies[contact.b]
-        n0 = load3(contact.n0)
-        moved = sub3(sub3(load3(a.xn), load3(a.x)), sub3(load3(b.xn), load3(b.x)))
-        if -dot3(moved, n0) > contact.gap0 + contact.reach and contact.gap0 > -contact.reach:
-            return True
-        turns = contact.kind == BALLS or contact.kind == LINE or contact.kind == EDGES
-        if turns and contact.awake != 0 and dot3(n0, load3(contact.n)) < 0.3:
-            return True
-    return False
 
 
 @kernel

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE
+from dalembert.contact.distance import local_distance, meeting_point
+from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import (
@@ -44,6 +45,16 @@ def lowest(contact, R, n):
     return add3(c, mat_vec(R, mat_vec(frame, p))), dot3(n, c) - l
 
 
+@kernel
+def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
+    """``measure`` of two shapes by their distance."""
+    ga = shapes.geometries[contact.first]
+    gb = shapes.geometries[contact.second]
+    d = sub3(xa, xb)
+    gap, n = local_distance(ga, gb, shapes.corners, Ra, Rb, d, mat_vec(Rb, load3(contact.normal)), shapes.work[1])
+    return gap, n, add3(xa, meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1]))
+
+
 @inline
 def measure(contact, scene, xa, Ra, xb, Rb):
     """(gap, normal from b to a, point) of a contact at a pose, in the world."""
@@ -52,6 +63,8 @@ def measure(contact, scene, xa, Ra, xb, Rb):
         n = mat_vec(Rb, load3(contact.normal))
         p, height = lowest(contact, Ra, n)
         return dot3(n, sub3(xa, xb)) + height - contact.offset, n, add3(xa, p)
+    if kind == SMOOTH:
+        return measure_smooth(contact, scene.shapes, xa, Ra, xb, Rb)
     centre = add3(xa, mat_vec(Ra, load3(contact.point)))
     if kind == FIELD:
         q = nearest_on_terrain(scene.heights, scene.terrain, centre)

@@ -1,46 +1,23 @@
 """The narrow phase: for every near pair of shapes, the features by which they may touch during the coming step.
 
-Shapes are round (a ball or a ball swept along a segment) or polyhedra. Two polyhedra are separated by the face or the
+Shapes are round (a ball or a ball swept along a segment), polyhedra, cylinders or ellipsoids. Two polyhedra are separated by the face or the
 pair of edges with the largest distance (separating axes); a face gives a manifold of points by clipping, enough to stand on.
-Pairs of other shapes get their features from outside (see ``general``).
+For pairs with cylinders or ellipsoids see ``put_rounded``. Only pairs that are close at the knot get features here; what comes
+close within the step gets them there (see ``watch``).
 """
 from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.records import BALL_SUPPORT, BALLS, EDGES, LINE, PLANE
+from dalembert.contact.distance import core_distance, signed_distance, unit
+from dalembert.contact.placing import body_point, place, put_smooth, world_point
+from dalembert.contact.records import BALLS, CYLINDER, EDGES, LINE, PLANE, POLYHEDRON, ROUND
+from dalembert.contact.rounded import is_lateral, is_smooth, put_flat
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, store3, sub3
 
-# Kinds of geometries.
-ROUND, POLYHEDRON, GENERAL = range(3)
 #: a separating pair of edges must be better than a face by this part of the shapes' sizes: faces stand, edges do not
 FACE_BIAS = 1e-3
-
-
-@inline
-def world_point(body, p):
-    return add3(load3(body.x), mat_vec(load9(body.R), p))
-
-
-@inline
-def body_point(body, p):
-    return mat_t_vec(load9(body.R), sub3(p, load3(body.x)))
-
-
-@inline
-def place(contact, kind, a, b, point, radius):
-    """Begin a feature: a ball of body a against something of body b."""
-    contact.used = 1
-    if contact.a != a:
-        contact.block_na, contact.block_nb = contact.block_nb, contact.block_na
-        contact.block_an, contact.block_bn = contact.block_bn, contact.block_an
-    contact.kind = kind
-    contact.support = BALL_SUPPORT
-    contact.a = a
-    contact.b = b
-    store3(contact.point, point)
-    contact.radius = radius
 
 
 @inline
@@ -86,27 +63,36 @@ def round_round(contacts, first, bodies, ga, gb):
 
 
 @kernel
-def put_crossing(contact, bodies, a, pa, ua, half_a, ra, b, pb, ub, half_b, rb):
-    """Make a contact of two lines if their nearest points lie within both segments; returns whether, and the distance."""
+def cross(bodies, a, pa, ua, half_a, b, pb, ub, half_b):
+    """Whether the nearest points of two lines lie within both segments, their distance, and its direction (world) from b to a."""
     u = mat_vec(load9(bodies[a].R), ua)
     w = mat_vec(load9(bodies[b].R), ub)
     d = sub3(world_point(bodies[a], pa), world_point(bodies[b], pb))
     n = cross3(u, w)
     area = dot3(n, n)
     if area < 1e-4:
-        return False, 0.0
+        return False, 0.0, n
     along_a = dot3(cross3(w, d), n) / area
     along_b = dot3(cross3(u, d), n) / area
     if abs(along_a) > half_a or abs(along_b) > half_b:
-        return False, 0.0
+        return False, 0.0, n
     distance = dot3(n, d) / sqrt(area)
+    return True, abs(distance), scale3((1.0 if distance > 0.0 else -1.0) / sqrt(area), n)
+
+
+@kernel
+def put_crossing(contact, bodies, a, pa, ua, half_a, ra, b, pb, ub, half_b, rb):
+    """Make a contact of two lines if their nearest points lie within both segments."""
+    crossing, _, n = cross(bodies, a, pa, ua, half_a, b, pb, ub, half_b)
+    if not crossing:
+        return
     place(contact, EDGES, a, b, pa, ra)
     store3(contact.axis, ua)
     store3(contact.point_b, pb)
     store3(contact.axis_b, ub)
     contact.radius_b = rb
-    contact.side = 1.0 if distance > 0.0 else -1.0
-    return True, abs(distance) - ra - rb
+    contact.side = 1.0
+    contact.side = 1.0 if dot3(n, crossing_normal(contact, bodies)) > 0.0 else -1.0
 
 
 @kernel
@@ -175,27 +161,27 @@ def round_polyhedron(contacts, first, bodies, ga, gb, corners, planes, loops, st
     for k in range(2):
         end = add3(pa, scale3(ga.half if k == 1 else -ga.half, axis))
         ball_on_polyhedron(contacts[first + k], bodies, ga.body, end, ga.radius, gb, corners, planes, loops, starts)
-    slot = first + 2
     for k in range(2, 6):
         contacts[first + k].used = 0
     for e in range(gb.first_edge, gb.first_edge + gb.edges):
-        if slot == first + 6:
-            break
+        # the slot of the crossing that is furthest apart, if none is free
+        slot = first + 2
+        worst = -1e300
+        for k in range(2, 6):
+            apart = 1e300 if contacts[first + k].used == 0 else contacts[first + k].gap0
+            if apart > worst:
+                worst = apart
+                slot = first + k
         c0 = load3(corners[edges[e, 0]])
         c1 = load3(corners[edges[e, 1]])
         d = sub3(c1, c0)
         length = sqrt(dot3(d, d))
         middle = scale3(0.5, add3(c0, c1))
-        crossing, gap = put_crossing(
-            contacts[slot], bodies, ga.body, pa, axis, ga.half, ga.radius, gb.body, middle, scale3(1.0 / length, d), 0.5 * length, 0.0
-        )
-        if crossing:
-            # The axis must lie outside the polyhedron there: the normal points away from its middle.
-            n = mat_t_vec(load9(bodies[gb.body].R), crossing_normal(contacts[slot], bodies))
-            if dot3(n, sub3(middle, load3(gb.position))) > 0.0 and gap < ga.radius + length:
-                slot += 1
-            else:
-                contacts[slot].used = 0
+        crossing, gap, n = cross(bodies, ga.body, pa, axis, ga.half, gb.body, middle, scale3(1.0 / length, d), 0.5 * length)
+        # The axis must lie outside the polyhedron there: the normal points away from its middle.
+        if crossing and dot3(mat_t_vec(load9(bodies[gb.body].R), n), sub3(middle, load3(gb.position))) > 0.0 and gap < min(worst, 2.0 * ga.radius + length):
+            put_crossing(contacts[slot], bodies, ga.body, pa, axis, ga.half, ga.radius, gb.body, middle, scale3(1.0 / length, d), 0.5 * length, 0.0)
+            contacts[slot].gap0 = gap
 
 
 @inline
@@ -384,24 +370,110 @@ def polyhedra(contacts, first, slots, bodies, ga, gb, corners, planes, loops, st
 
 
 @kernel
-def find_features(bodies, contacts, shapes):
-    """Find the features of all near pairs at the knot and write them into the pairs' contacts."""
-    pairs, geometries, corners, planes, loops, starts, edges, work = shapes
-    for k in range(pairs.shape[0]):
-        pair = pairs[k]
-        if pair.general != 0:
-            continue
-        ga = geometries[pair.i]
-        gb = geometries[pair.j]
-        d = sub3(world_point(bodies[ga.body], load3(ga.position)), world_point(bodies[gb.body], load3(gb.position)))
-        reach = ga.outer + gb.outer + pair.margin
-        if dot3(d, d) > reach * reach:
+def put_rounded(contacts, pair, bodies, ga, gb, shapes):
+    """A pair with a cylinder or an ellipsoid.
+
+    Flat on something a cylinder has a manifold; along its side it is a ball swept along its axis, as far as it goes; whatever else meets in one point.
+    """
+    _, _, corners, planes, loops, starts, edges, work = shapes
+    A = bodies[ga.body]
+    B = bodies[gb.body]
+    RA = load9(A.R)
+    RB = load9(B.R)
+    d = sub3(load3(A.x), load3(B.x))
+    gap, n = signed_distance(ga, gb, corners, planes, edges, RA, RB, d, load3(pair.n), work[1])
+    first = pair.first
+    for s in range(first, first + pair.slots):
+        contacts[s].used = 0
+    used = 0
+    if not is_smooth(ga, gb):
+        used = put_flat(contacts, first, pair.slots, bodies, ga, gb, corners, planes, n, gap)
+        if used == 0 and is_lateral(ga, RA, n) and is_lateral(gb, RB, n):
+            if ga.form == POLYHEDRON:
+                round_polyhedron(contacts, first, bodies, gb, ga, corners, planes, loops, starts, edges)
+            else:
+                round_round(contacts, first, bodies, ga, gb)
+            used = 1
+    if used == 0:
+        put_smooth(contacts[first], pair, ga, gb, RB, n)
+
+
+@kernel
+def put_features(bodies, contacts, pair, shapes):
+    """Write the features of a pair at the pose in ``x`` and ``R`` of the bodies into its contacts."""
+    _, geometries, corners, planes, loops, starts, edges, work = shapes
+    ga = geometries[pair.i]
+    gb = geometries[pair.j]
+    if gb.form >= CYLINDER:
+        put_rounded(contacts, pair, bodies, ga, gb, shapes)
+    elif ga.form == ROUND and gb.form == ROUND:
+        round_round(contacts, pair.first, bodies, ga, gb)
+    elif ga.form == ROUND:
+        round_polyhedron(contacts, pair.first, bodies, ga, gb, corners, planes, loops, starts, edges)
+    else:
+        polyhedra(contacts, pair.first, pair.slots, bodies, ga, gb, corners, planes, loops, starts, edges, work)
+
+
+@kernel
+def look_at(bodies, pair, shapes, reach):
+    """Note how far apart a pair is at the knot; returns whether that is less than ``reach`` (m) or its own measure of what is close."""
+    ga = shapes.geometries[pair.i]
+    gb = shapes.geometries[pair.j]
+    A = bodies[ga.body]
+    B = bodies[gb.body]
+    d = sub3(world_point(A, load3(ga.position)), world_point(B, load3(gb.position)))
+    centres = sqrt(dot3(d, d))
+    pair.gap = centres - ga.outer - gb.outer
+    n = unit(d, (0.0, 0.0, 1.0))
+    store3(pair.n, n)
+    reach = max(reach, pair.close)
+    if pair.gap > pair.margin:
+        return False
+    if ga.form == ROUND and gb.form == ROUND and ga.half == 0.0 and gb.half == 0.0:
+        return True
+    both = ga.skin + gb.skin
+    low, length, n, _ = core_distance(ga, gb, shapes.corners, load9(A.R), load9(B.R), sub3(load3(A.x), load3(B.x)), n, both + reach, shapes.work[1])
+    pair.gap = low - both
+    store3(pair.n, n)
+    return length - both < reach
+
+
+@kernel
+def measure_pair(bodies, pair, shapes):
+    """Note the signed distance of a pair at the knot."""
+    ga = shapes.geometries[pair.i]
+    gb = shapes.geometries[pair.j]
+    A = bodies[ga.body]
+    B = bodies[gb.body]
+    gap, n = signed_distance(
+        ga, gb, shapes.corners, shapes.planes, shapes.edges, load9(A.R), load9(B.R), sub3(load3(A.x), load3(B.x)), load3(pair.n), shapes.work[1],
+    )
+    pair.gap = gap
+    store3(pair.n, n)
+
+
+@kernel
+def find_features(bodies, contacts, shapes, reach):
+    """Find the features of all pairs that are close at the knot, or nearer than ``reach`` (m), and write them into the pairs' contacts."""
+    for k in range(shapes.pairs.shape[0]):
+        pair = shapes.pairs[k]
+        pair.added = 0
+        if look_at(bodies, pair, shapes, reach):
+            put_features(bodies, contacts, pair, shapes)
+        else:
             for s in range(pair.first, pair.first + pair.slots):
                 contacts[s].used = 0
-            continue
-        if ga.form == ROUND and gb.form == ROUND:
-            round_round(contacts, pair.first, bodies, ga, gb)
-        elif ga.form == ROUND:
-            round_polyhedron(contacts, pair.first, bodies, ga, gb, corners, planes, loops, starts, edges)
-        else:
-            polyhedra(contacts, pair.first, pair.slots, bodies, ga, gb, corners, planes, loops, starts, edges, work)
+
+
+@kernel
+def find_again(bodies, contacts, shapes):
+    """Find the features of pairs anew at another pose, of those that had theirs at the knot."""
+    for k in range(shapes.pairs.shape[0]):
+        pair = shapes.pairs[k]
+        touches = False
+        elsewhere = False
+        for s in range(pair.first, pair.first + pair.slots):
+            touches = touches or contacts[s].awake != 0
+            elsewhere = elsewhere or (contacts[s].awake != 0 and contacts[s].added != 0)
+        if touches and not elsewhere:
+            put_features(bodies, contacts, pair, shapes)

@@ -1,13 +1,14 @@
 """Contacts and joint limits as record arrays: scratch of a step with contacts, made for a list of what is near.
 
 A contact says where a feature of body ``a`` may touch body ``b`` (the world is a body too). Every pair of shapes comes
-down to four kinds, all of which are evaluated again at the end of the step (DESIGN section 4):
+down to a few kinds, all of which are evaluated again at the end of the step (DESIGN section 4):
 
     PLANE  a support feature of a (a ball, a circle, an ellipsoid) against a half-space fixed in b
     BALLS  a ball of a against a ball of b
     LINE   a ball of a against a cylinder about a line of b
     EDGES  a line of a against a line of b
     FIELD  a ball of a against the height field of the environment
+    SMOOTH a shape of a against a shape of b where they meet in one point: their distance
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from dalembert.model.records import F, I, fields
 
-PLANE, BALLS, LINE, EDGES, FIELD = range(5)
+PLANE, BALLS, LINE, EDGES, FIELD, SMOOTH = range(6)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
 BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
 #: most unknowns of a body, in any formulation
@@ -30,11 +31,13 @@ FLATNESS = 1e-6
 CONTACT = np.dtype([
     ("kind", I),
     *fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
-            used=0, awake=0, owner=0, part=0, edges=0, bounced=0),
+            used=0, awake=0, owner=0, part=0, edges=0, bounced=0,
+            # ``added``: found at another pose than the knot's; numbers of two shapes
+            added=0, first=0, second=0),
     *fields(
         F, friction=0, restitution=0, weight=0,
         # features: of a, in its frame; of b, in its frame
-        point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0, reach=0,
+        point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # at the end of the step: gap, normal and its gradient by a and by b
@@ -73,11 +76,18 @@ ENTRY = np.dtype(
 )
 
 
+#: forms of shapes: a ball or a ball swept along a segment; a polyhedron; a cylinder; an ellipsoid
+ROUND, POLYHEDRON, CYLINDER, ELLIPSOID = range(4)
+
 GEOMETRY = np.dtype(
     fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
-    + fields(F, position=3, axis=3, half=0, radius=0, outer=0, inner=0)
+    # segment (``axis``, ``half``) with a ball about it or a disc across it (``radius``); ellipsoid (``semi``, ``frame``); ``skin``: radius of the ball about
+    # every point of the core; balls about ``position`` that hold the shape and that it holds; how far from the body's centre of mass its core reaches
+    + fields(F, position=3, axis=3, half=0, radius=0, skin=0, semi=3, frame=9, outer=0, inner=0, swing=0)
 )
-PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, general=0) + fields(F, margin=0))
+#: ``margin``: distance of the two balls that counts as near; ``close``: distance from which features are found at the knot already;
+#: ``gap`` and ``n``: a lower bound of the distance at the knot, and its direction; ``added``: how often features were added in this step
+PAIR = np.dtype(fields(I, i=0, j=0, first=0, slots=0, added=0) + fields(F, margin=0, close=0, gap=0, n=3))
 
 
 #: what a state holds besides of a body: the pose at which the list of what is near was made and the room there (m); what

@@ -17,17 +17,20 @@ from dalembert.contact.features import (
     outer_radius,
     support_features,
 )
-from dalembert.contact.narrow import GENERAL, POLYHEDRON, ROUND
-from dalembert.contact.records import GEOMETRY, PAIR, Shapes
+from dalembert.contact.records import CYLINDER, ELLIPSOID, GEOMETRY, PAIR, POLYHEDRON, ROUND, Shapes
+from dalembert.contact.rounded import is_smooth
+from dalembert.errors import ModelError
 from dalembert.kernels import kernel
 from dalembert.mechanism.environment import PairLaw
-from dalembert.mechanism.shapes import Box, Capsule, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from dalembert.mechanism.touching import Touching
 
 #: corners of a clipped face at most
 ROOM = 64
-#: most contact points of a pair
-SLOTS = 8
+#: most contact points of a pair of polyhedra, and of a pair with a cylinder or an ellipsoid
+SLOTS, GENERAL_SLOTS = 8, 12
+#: part of the shapes' thickness, and length (m), from which a pair counts as close
+CLOSE, CLOSE_LENGTH = 0.02, 1e-4
 _BOX_LOOPS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
 
 
@@ -43,10 +46,16 @@ def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
         shape = g.shape
         record["body"] = g.body if g.body >= 0 else world
         record["position"], record["outer"], record["inner"] = g.position, outer_radius(shape), inner_radius(shape)
+        record["frame"] = g.axes.ravel()
+        if isinstance(shape, Capsule | Cylinder):
+            axis = g.axes @ np.asarray(shape.axis, dtype=float)
+            record["half"], record["axis"], record["frame"] = 0.5 * shape.length, axis, _turn_to(axis).ravel()
         if isinstance(shape, Sphere | Capsule):
-            record["form"], record["radius"] = ROUND, shape.radius
-            if isinstance(shape, Capsule):
-                record["half"], record["axis"] = 0.5 * shape.length, g.axes @ np.asarray(shape.axis, dtype=float)
+            record["form"], record["radius"], record["skin"] = ROUND, shape.radius, shape.radius
+        elif isinstance(shape, Cylinder):
+            record["form"], record["radius"] = CYLINDER, shape.radius
+        elif isinstance(shape, Ellipsoid):
+            record["form"], record["semi"] = ELLIPSOID, shape.semi_axes
         elif is_polyhedron(shape):
             record["form"] = POLYHEDRON
             own = g.position + corners(shape) @ g.axes.T
@@ -66,11 +75,18 @@ def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
             points.append(own)
             count += len(own)
         else:
-            record["form"] = GENERAL
+            raise ModelError(f"{g.name!r}: a {type(shape).__name__} cannot collide")
+        record["swing"] = np.linalg.norm(g.position) + record["outer"] - record["skin"]
     return Shapes(
         np.zeros(0, PAIR), records, np.concatenate(points) if points else np.zeros((0, 3)), np.array(planes).reshape(-1, 4),
         np.array(loops, dtype=np.int64), np.array(starts, dtype=np.int64), np.array(edges, dtype=np.int64).reshape(-1, 2), np.zeros((2, ROOM, 3)),
     )
+
+
+def _turn_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation that takes z to a unit vector."""
+    u = np.linalg.svd(axis[None])[2][1]
+    return np.column_stack([u, np.cross(axis, u), axis])
 
 
 @kernel
@@ -146,8 +162,10 @@ class PairList:
             return 5 if a["half"] > 0.0 and b["half"] > 0.0 else 1
         if a["form"] == ROUND and b["form"] == POLYHEDRON:
             return 6 if a["half"] > 0.0 else 1
-        if b["form"] == GENERAL:
-            return min(2 * SLOTS, sum(len(support_features(self.found[k])) for k in key))
+        if is_smooth(a, b):
+            return 1
+        if b["form"] >= CYLINDER:
+            return min(GENERAL_SLOTS, sum(len(support_features(self.found[k])) for k in key))
         return SLOTS
 
     def build(self, keys: list[tuple[int, int]], first: int, labels: list[str]) -> tuple[np.ndarray, Shapes]:
@@ -162,16 +180,15 @@ class PairList:
             assert law is not None
             slots = _blank(self.slots(key))
             pair["i"], pair["j"], pair["first"], pair["slots"] = i, j, first, len(slots)
-            pair["general"] = GENERAL in (forms[i], forms[j])
             masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
             slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
             slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
             slots["part"] = np.arange(len(slots))
             slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
             slots["edges"] = self.edges if law.friction > 0.0 else 0
-            slots["reach"] = self.shapes.geometries["inner"][i] + self.shapes.geometries["inner"][j]
             reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
             pair["margin"] = 0.5 * min(reach) + 1e-3
+            pair["close"] = CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH
             records.append(slots)
             first += len(slots)
         return (np.concatenate(records) if records else _blank(0)), self.shapes._replace(pairs=pairs)

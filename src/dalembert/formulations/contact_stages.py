@@ -25,7 +25,6 @@ from dalembert.contact.events import (
     limit_approach,
     prepare,
     strays,
-    tunnels,
     wake,
 )
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
@@ -33,6 +32,7 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import Tape
+from dalembert.contact.watch import watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
@@ -238,7 +238,12 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 if woken + wrong == 0:
-                    break
+                    if impacts:
+                        woken = watch(work.bodies, scene)
+                    if woken < 0:
+                        return TOO_FAST, iterations, size
+                    if woken == 0:
+                        break
                 if impacts:
                     let_fall(work, scene)
                 count += woken
@@ -312,10 +317,12 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
         if strays(model, work, state.bodies, touching.sizes, dt, False):
             return LOST, 0, 0.0, dt, 0, before
         evaluate_pose(model, work)
-        find_features(work.bodies, scene.contacts, scene.shapes)
+        find_features(work.bodies, scene.contacts, scene.shapes, 0.0)
         carry_on(parts, state, dt)
         g = load3(model.gravity)
         speed = max(dt * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
+        if watch(work.bodies, scene) < 0:
+            return TOO_FAST, 0, 0.0, dt, 0, before
         count = prepare(model, work, scene, dt, dt, speed)
         outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
         able = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)
@@ -332,6 +339,11 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                     parts, state, between, dt, options, touching, scene, count, speed, taped, entry, kept, before,
                 )
                 stages = options.tableau.b.shape[0]
+        if outcome == SOLVED and scene.shapes.pairs.shape[0] > 0:
+            recall_pose(parts, state, smooth)
+            evaluate_pose(model, work)
+            if watch(work.bodies, scene) != 0:
+                outcome = WOKEN
         whole = outcome == SOLVED and options.multistep == 0 and not options.tableau.stiffly_accurate
         if outcome != SOLVED:
             if total > 0:
@@ -349,7 +361,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 kept_used = keep(parts, state, scene, taped, entry, kept, before, dt, dt, 0, 1, 1, AFTER_SMOOTH if smooth else AT_KNOT)
         if outcome == SOLVED:
             recall_pose(parts, state, smooth)
-            if tunnels(work, scene) or (touching.compliance > 0.0 and turns_far(parts, state, gamma)):
+            if touching.compliance > 0.0 and turns_far(parts, state, gamma):
                 return TOO_FAST, total, size, gamma, 0, before
             if strays(model, work, state.bodies, touching.sizes, 0.0, True):
                 return LOST, total, size, gamma, 0, before

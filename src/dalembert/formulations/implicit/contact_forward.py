@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.contact.narrow import POLYHEDRON, find_features
+from dalembert.contact.narrow import find_again
 from dalembert.contact.nodes import Encounter
+from dalembert.contact.records import POLYHEDRON
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
@@ -42,7 +43,7 @@ def evaluate_encounter(stage, scene, knot_at, rows_at, before, fall):
     """Features at the knot, rows where they are taken, and the equations at the iterate; False when that is of no use."""
     model, work = stage.model, stage.work
     aim_all(model, work)
-    find_features(knot_at, scene.contacts, scene.shapes)
+    find_again(knot_at, scene.contacts, scene.shapes)
     place_rows(model, work, scene, rows_at)
     bound_again(scene, before, fall, stage.gamma)
     _, fine = balance_at_end(stage)

@@ -10,10 +10,9 @@ import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
-from dalembert.contact.general import GeneralPairs
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.narrow import GENERAL, find_features
-from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.narrow import find_features, measure_pair
+from dalembert.contact.records import CONTACT, CYLINDER, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import GradientError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
@@ -115,7 +114,6 @@ class TouchingEngine(MaximalEngine):
         self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
         self._places = np.full((self.sizes[0], 8), np.nan)
-        self._by_coal: GeneralPairs | None = None
         self._firm: dict[Any, tuple[Scene, Graph, Any]] = {}
         self.log = np.zeros(4096, ENTRY)
 
@@ -201,13 +199,21 @@ class TouchingEngine(MaximalEngine):
         work, contacts = self.graph.work, self.scene.contacts
         self._recall(state)
         evaluate_pose(self.model, work)
-        find_features(work.bodies, contacts, self.scene.shapes)
-        self._find_general(state)
+        find_features(work.bodies, contacts, self.scene.shapes, np.inf)
         gaps: dict[str, float] = {}
+
+        def note(contact: int, gap: float) -> None:
+            label = self.labels[int(contacts["owner"][contact])]
+            gaps[label] = min(gaps.get(label, np.inf), gap)
+
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, work.bodies)
-            label = self.labels[int(contacts["owner"][i])]
-            gaps[label] = min(gaps.get(label, np.inf), float(contacts["gap0"][i]))
+            if i < len(self.standing):
+                note(i, float(contacts["gap0"][i]))
+        for pair in self.scene.shapes.pairs:
+            measure_pair(work.bodies, pair, self.scene.shapes)
+            if pair["gap"] <= pair["margin"]:
+                note(int(pair["first"]), float(pair["gap"]))
         return sorted(gaps.items(), key=lambda item: item[1])
 
     def overlaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
@@ -217,20 +223,21 @@ class TouchingEngine(MaximalEngine):
     def resolve_overlaps(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and orientations near a state's where none overlap: by repeated linearised least-norm steps, in the mass metric."""
         numbers, mass = numbers.copy(), self.model.bodies["mass"]
-        state, world = self.view(numbers), self.sizes[0]
+        state = self.view(numbers)
         for _ in range(200):
             self._put_places(numbers, 1.0)
             if not self.overlaps(numbers):
                 return self.pose(numbers)
-            contacts, bodies = self.scene.contacts, self.graph.work.bodies
-            for i in np.flatnonzero((contacts["used"] != 0) & (contacts["gap0"] < 0.0)):
-                contact = contacts[i]
+            contacts, shapes, bodies = self.scene.contacts, self.scene.shapes, self.graph.work.bodies
+
+            standing = contacts[: len(self.standing)]
+            for contact in standing[(standing["used"] != 0) & (standing["gap0"] < 0.0)]:
                 at_knot(contact, self.scene, bodies)
-                ends = [int(contact[end]) for end in ("a", "b")]
-                shares = [0.0 if body == world else 1.0 / mass[body] for body in ends]
-                push = (1.02 * max(-float(contact["gap0"]), 0.0) + OVERLAP) * contact["n0"] / sum(shares)
-                for body, sign, share in zip(ends, (1.0, -1.0), shares):
-                    bodies["x"][body] += sign * share * push
+                push_apart(bodies, mass, (int(contact["a"]), int(contact["b"])), float(contact["gap0"]), contact["n0"])
+            for pair in shapes.pairs[shapes.pairs["gap"] < 0.0]:
+                measure_pair(bodies, pair, shapes)
+                ends = tuple(int(shapes.geometries["body"][pair[end]]) for end in ("i", "j"))
+                push_apart(bodies, mass, ends, float(pair["gap"]), pair["n"])
             state.bodies["x"] = bodies["x"][:-1]
             if len(self.mechanism.joints):
                 placement = self.placement(numbers)
@@ -250,19 +257,6 @@ class TouchingEngine(MaximalEngine):
                 f"{self.mechanism.name!r} starts with bodies inside one another: {listed}{more}. "
                 "Move them apart, or call resolve_overlaps() on the simulation.", overlaps,
             )
-
-    def _find_general(self, state: Any) -> bool:
-        """Find the features of pairs that need ``coal``, at the knot; returns whether there are any near."""
-        pairs = self.scene.shapes.pairs
-        if not (len(pairs) and pairs["general"].any()):
-            return False
-        if self._by_coal is None:
-            self._by_coal = GeneralPairs(self.pairs)
-        work = self.graph.work
-        self._recall(state)
-        evaluate_pose(self.model, work)
-        self._by_coal.update(self.scene.contacts, pairs, work.bodies)
-        return True
 
     # ---- running
 
@@ -303,7 +297,7 @@ class TouchingEngine(MaximalEngine):
         self._follow(state)
         done, used, stretch = 0, 0, 1.0
         while done < count:
-            stride = 1 if self._find_general(state) else count - done
+            stride = count - done
             if self.tape is not None:
                 self.tape.turn_to(self._places)
                 self.tape.reserve(stride)
@@ -413,7 +407,7 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
-        general = any(geometry["form"] == GENERAL for geometry in self.pairs.shapes.geometries)
+        general = any(geometry["form"] >= CYLINDER for geometry in self.pairs.shapes.geometries)
         refuse_touching(self.mechanism, general)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
@@ -447,6 +441,14 @@ class TouchingEngine(MaximalEngine):
             if not value <= worst:
                 worst, name = value, f"{self.labels[int(contact['owner'])]!r} (point {int(contact['part'])})"
         return name
+
+
+def push_apart(bodies: np.ndarray, mass: np.ndarray, ends: tuple[int, ...], gap: float, n: np.ndarray) -> None:
+    """Move two bodies apart along ``n`` so that a gap below zero closes a little more than it has to, the heavier one less."""
+    shares = [0.0 if body == len(bodies) - 1 else 1.0 / mass[body] for body in ends]
+    way = (1.02 * max(-gap, 0.0) + OVERLAP) * n / sum(shares)
+    for body, sign, share in zip(ends, (1.0, -1.0), shares):
+        bodies["x"][body] += sign * share * way
 
 
 def with_forces(inputs: Inputs, tape: Tape) -> Inputs:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.events import ROUNDS, bounce, end_gap, prepare, strays, tunnels, wake
+from dalembert.contact.events import ROUNDS, bounce, end_gap, prepare, strays, wake
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.projections import ContactProblem, ContactSolution, single_program, staggered_projections
+from dalembert.contact.watch import watch
 from dalembert.errors import ModelError, StepFailure
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.engine import Inputs
@@ -140,9 +141,11 @@ class ProgramsEngine(ContactEngine):
         if strays(model, work, state.bodies, touching.sizes, dt, False):
             return LOST, 0, 0.0
         evaluate_pose(model, work)
-        find_features(work.bodies, scene.contacts, scene.shapes)
+        find_features(work.bodies, scene.contacts, scene.shapes, 0.0)
         carry_on(parts, state, dt)
         speed = max(dt * float(np.linalg.norm(model.gravity)), 1e-3)
+        if watch(work.bodies, scene) < 0:
+            return TOO_FAST, 0, 0.0
         prepare(model, work, scene, dt, dt, speed)
         scene.limits["cap"] = np.where(scene.limits["bears"] != 0, 0.0, scene.limits["cap"])
         jacobian = self._jacobian()
@@ -163,12 +166,14 @@ class ProgramsEngine(ContactEngine):
             programs += found.iterations
             work.bodies["p"], work.bodies["l"] = momenta["p"], momenta["l"]
             if wake(work, scene) + bounce(model, work, scene, dt, touching.resting) == 0:
-                break
+                added = watch(work.bodies, scene)
+                if added < 0:
+                    return TOO_FAST, programs, 0.0
+                if added == 0:
+                    break
         if not found.converged:
             return NOT_CONVERGED, programs, found.change
         recall_pose(parts, state, False)
-        if tunnels(work, scene):
-            return TOO_FAST, programs, 0.0
         if strays(model, work, state.bodies, touching.sizes, 0.0, True):
             return LOST, programs, 0.0
         keep_places(state, state)

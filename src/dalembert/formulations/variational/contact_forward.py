@@ -8,9 +8,9 @@ import numpy as np
 
 from dalembert.contact.events import velocity_before
 from dalembert.contact.forces import keep_forces
-from dalembert.contact.narrow import POLYHEDRON, find_features
+from dalembert.contact.narrow import find_again
 from dalembert.contact.nodes import Encounter
-from dalembert.contact.records import new_tape
+from dalembert.contact.records import POLYHEDRON, new_tape
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.contact_engine import Section
@@ -42,7 +42,7 @@ def evaluate_encounter(interval, scene, velocity):
     model, work = interval.model, interval.work
     evaluate_knot(model, work)
     aim_all(model, work)
-    find_features(work.bodies, scene.contacts, scene.shapes)
+    find_again(work.bodies, scene.contacts, scene.shapes)
     place_nodes(model, work, scene)
     for i in range(model.bodies.shape[0] - 1):
         linear, angular = velocity_before(model, work, i)

@@ -6,11 +6,12 @@ from math import sqrt
 import numpy as np
 
 from dalembert.contact.bearing import bear
-from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
+from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, wake
 from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
+from dalembert.contact.watch import watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
 from dalembert.formulations.maximal.sizes import measure
@@ -107,7 +108,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         return LOST, 0, 0.0
     evaluate_knot(model, work)
     set_targets(model, work, targets)
-    find_features(work.bodies, scene.contacts, scene.shapes)
+    find_features(work.bodies, scene.contacts, scene.shapes, 0.0)
     g = load3(model.gravity)
     h = 0.5 * (state.clock[0] + dt)
     history, order = history_of(state.clock, dt)
@@ -115,6 +116,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     compliance = options.compliance
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
+    if watch(work.bodies, scene) < 0:
+        return TOO_FAST, 0, 0.0
     count = prepare(model, work, scene, dt, h, speed)
     guess_impulses(work, scene, state.bodies, state.joints, h)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
@@ -133,13 +136,17 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 break
             woken = wake(work, scene)
             if woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again) == 0:
-                break
+                woken = watch(work.bodies, scene)
+                if woken < 0:
+                    return TOO_FAST, iterations, size
+                if woken == 0:
+                    break
             count += woken
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
     if outcome == SOLVED:
-        if spins_too_fast(work, dt) or tunnels(work, scene):
+        if spins_too_fast(work, dt):
             return TOO_FAST, iterations, size
         if strays(model, work, state.bodies, options.sizes, 0.0, True):
             return LOST, iterations, size
