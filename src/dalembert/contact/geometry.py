@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.distance import local_distance, meeting_point
+from dalembert.contact.polish import LEVEL, straight_part
 from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
+from dalembert.contact.support import core_support
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import (
@@ -45,6 +47,16 @@ def lowest(contact, R, n):
     return add3(c, mat_vec(R, mat_vec(frame, p))), dot3(n, c) - l
 
 
+@inline
+def rounding(contact, bodies):
+    """How much lower (m) than it is a circle counts at the end of the step, for lying flat."""
+    n = mat_vec(load9(bodies[contact.b].Rn), load3(contact.normal))
+    a = mat_vec(load9(bodies[contact.a].Rn), load3(contact.axis))
+    m = sub3(n, scale3(dot3(n, a), a))
+    tilt = dot3(m, m)
+    return contact.radius * (sqrt(tilt + FLATNESS * FLATNESS) - sqrt(tilt))
+
+
 @kernel
 def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
     """``measure`` of two shapes by their distance."""
@@ -52,6 +64,11 @@ def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
     gb = shapes.geometries[contact.second]
     d = sub3(xa, xb)
     gap, n = local_distance(ga, gb, shapes.corners, Ra, Rb, d, mat_vec(Rb, load3(contact.normal)), shapes.work[1])
+    level = LEVEL * (ga.outer + gb.outer)
+    if straight_part(ga, shapes.corners, Ra, neg3(n), level)[0] == 0:
+        return gap, n, add3(xa, mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n)))))
+    if straight_part(gb, shapes.corners, Rb, n, level)[0] == 0:
+        return gap, n, add3(xb, mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n))))
     return gap, n, add3(xa, meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1]))
 
 

@@ -152,7 +152,7 @@ def ball_on_polyhedron(contact, bodies, a, point, radius, gb, corners, planes, l
 
 @kernel
 def round_polyhedron(contacts, first, bodies, ga, gb, corners, planes, loops, starts, edges):
-    """A round geometry against a polyhedron: its balls, and where its axis crosses the polyhedron's two nearest edges."""
+    """A round geometry against a polyhedron: its balls, where its axis crosses the nearest edges, and the two nearest corners beside its axis."""
     pa = load3(ga.position)
     if ga.half == 0.0:
         ball_on_polyhedron(contacts[first], bodies, ga.body, pa, ga.radius, gb, corners, planes, loops, starts)
@@ -161,13 +161,13 @@ def round_polyhedron(contacts, first, bodies, ga, gb, corners, planes, loops, st
     for k in range(2):
         end = add3(pa, scale3(ga.half if k == 1 else -ga.half, axis))
         ball_on_polyhedron(contacts[first + k], bodies, ga.body, end, ga.radius, gb, corners, planes, loops, starts)
-    for k in range(2, 6):
+    for k in range(2, 7):
         contacts[first + k].used = 0
     for e in range(gb.first_edge, gb.first_edge + gb.edges):
         # the slot of the crossing that is furthest apart, if none is free
         slot = first + 2
         worst = -1e300
-        for k in range(2, 6):
+        for k in range(2, 5):
             apart = 1e300 if contacts[first + k].used == 0 else contacts[first + k].gap0
             if apart > worst:
                 worst = apart
@@ -181,6 +181,24 @@ def round_polyhedron(contacts, first, bodies, ga, gb, corners, planes, loops, st
         # The axis must lie outside the polyhedron there: the normal points away from its middle.
         if crossing and dot3(mat_t_vec(load9(bodies[gb.body].R), n), sub3(middle, load3(gb.position))) > 0.0 and gap < min(worst, 2.0 * ga.radius + length):
             put_crossing(contacts[slot], bodies, ga.body, pa, axis, ga.half, ga.radius, gb.body, middle, scale3(1.0 / length, d), 0.5 * length, 0.0)
+            contacts[slot].gap0 = gap
+    for k in range(gb.first_corner, gb.first_corner + gb.corners):
+        corner = load3(corners[k])
+        p = body_point(bodies[ga.body], world_point(bodies[gb.body], corner))
+        d = sub3(p, pa)
+        along = dot3(d, axis)
+        d = sub3(d, scale3(along, axis))
+        gap = sqrt(dot3(d, d))
+        if abs(along) > ga.half:
+            continue
+        slot = first + 5
+        if contacts[slot].used != 0 and (contacts[slot + 1].used == 0 or contacts[slot + 1].gap0 > contacts[slot].gap0):
+            slot += 1
+        if contacts[slot].used == 0 or gap < contacts[slot].gap0:
+            place(contacts[slot], LINE, gb.body, ga.body, corner, 0.0)
+            store3(contacts[slot].point_b, pa)
+            store3(contacts[slot].axis_b, axis)
+            contacts[slot].radius_b = ga.radius
             contacts[slot].gap0 = gap
 
 

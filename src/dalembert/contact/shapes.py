@@ -161,7 +161,7 @@ class PairList:
         if a["form"] == ROUND and b["form"] == ROUND:
             return 5 if a["half"] > 0.0 and b["half"] > 0.0 else 1
         if a["form"] == ROUND and b["form"] == POLYHEDRON:
-            return 6 if a["half"] > 0.0 else 1
+            return 7 if a["half"] > 0.0 else 1
         if is_smooth(a, b):
             return 1
         if b["form"] >= CYLINDER:

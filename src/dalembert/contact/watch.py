@@ -14,7 +14,8 @@ from dalembert.contact.events import OVERLAP
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import put_features
 from dalembert.contact.placing import lowest_support, put_plane, put_smooth
-from dalembert.contact.records import CYLINDER
+from dalembert.contact.records import CYLINDER, SMOOTH
+from dalembert.contact.rounded import hold, is_smooth
 from dalembert.contact.support import separation, top
 from dalembert.kernels import inline, kernel
 from dalembert.spatial import so3
@@ -36,8 +37,8 @@ from dalembert.spatial.tuples import (
 
 #: part of the thinner shape's half thickness by which two may overlap on the way: the straight way of what rolls around something is a chord
 DIP = 1e-2
-#: poses on the way at which two that touch are looked at
-LOOKS = 8
+#: poses on the way at which two that touch are looked at, at least: more if they move further than their thickness; and at most
+LOOKS, MOST_LOOKS = 8, 1000
 #: most steps of conservative advancement
 ADVANCES = 40
 #: how often features may be added to a pair in one step
@@ -148,8 +149,11 @@ def follow(pair, scene, bodies, phi_a, phi_b):
     first = t
     last = t
     _, n = local_distance(ga, gb, corners, turned(R0a, phi_a, t), turned(R0b, phi_b, t), add3(d0, scale3(t, moved)), n, points)
-    for k in range(1, LOOKS):
-        t = first + (1.0 - first) * k / LOOKS
+    looks = max(LOOKS, int((1.0 - first) * way / (0.5 * (ga.inner + gb.inner))) + 1)
+    if looks > MOST_LOOKS:
+        return HIT, last, n
+    for k in range(1, looks):
+        t = first + (1.0 - first) * k / looks
         gap, m = local_distance(ga, gb, corners, turned(R0a, phi_a, t), turned(R0b, phi_b, t), add3(d0, scale3(t, moved)), n, points)
         if gap < -dip:
             return HIT, last, n
@@ -223,10 +227,6 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
     B = bodies[gb.body]
     RA = turned(load9(A.R), phi_a, t)
     RB = turned(load9(B.R), phi_b, t)
-    if gb.form >= CYLINDER:
-        put_smooth(scene.contacts[slot], pair, ga, gb, RB, n)
-        waken(scene.contacts[slot], scene, bodies)
-        return True
     d = sub3(after(A, t), after(B, t))
     # Where the direction is that of a face it is fixed in the face's body.
     _, on_a = best_normal(ga, gb, shapes.corners, shapes.planes, RA, RB, d, True, True)
@@ -236,6 +236,8 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
         seen = mat_t_vec(load9(B.Rn), mat_vec(load9(A.Rn), normal))
         number = lowest_support(gb, shapes.corners, seen)
         put_plane(scene.contacts[slot], gb.body, ga.body, normal, top(ga, shapes.corners, normal), gb, shapes.corners, number)
+    elif dot3(on_b, n) < ALIGNED and gb.form >= CYLINDER:
+        put_smooth(scene.contacts[slot], pair, ga, gb, RB, n)
     else:
         normal = mat_t_vec(RB, on_b if dot3(on_b, n) > ALIGNED else n)
         seen = mat_t_vec(load9(A.Rn), mat_vec(load9(B.Rn), normal))
@@ -246,10 +248,50 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
 
 
 @kernel
-def watch(bodies, scene):
+def straighten(bodies, scene, tries):
+    """Give pairs whose distance is their gap, though they may come to touch in more than one point, a half-space instead.
+
+    For steps without a solution after ``tries`` others: there the direction of the distance jumps. At first one feature is held against the
+    half-space (further ones come with the watch), then all that are over it.
+    """
+    shapes = scene.shapes
+    for k in range(shapes.pairs.shape[0]):
+        pair = shapes.pairs[k]
+        ga = shapes.geometries[pair.i]
+        gb = shapes.geometries[pair.j]
+        if gb.form < CYLINDER or is_smooth(ga, gb):
+            continue
+        first = pair.first
+        found = -1
+        for s in range(first, first + pair.slots):
+            contact = scene.contacts[s]
+            if contact.awake != 0 and (contact.kind == SMOOTH or (tries > 1 and contact.added != 0)):
+                found = s
+        if found < 0:
+            continue
+        n = load3(scene.contacts[found].n0) if scene.contacts[found].a == ga.body else neg3(load3(scene.contacts[found].n0))
+        used = 0
+        if tries > 1:
+            used = hold(scene.contacts, first, pair.slots, bodies, ga, gb, n, shapes.corners, shapes.planes)
+            used += hold(scene.contacts, first + used, pair.slots - used, bodies, gb, ga, neg3(n), shapes.corners, shapes.planes)
+        if used == 0:
+            normal = mat_t_vec(load9(bodies[gb.body].R), n)
+            number = lowest_support(ga, shapes.corners, mat_t_vec(load9(bodies[ga.body].R), n))
+            put_plane(scene.contacts[first], ga.body, gb.body, normal, top(gb, shapes.corners, normal), ga, shapes.corners, number)
+            used = 1
+        for s in range(first, first + pair.slots):
+            scene.contacts[s].awake = 0
+            if s < first + used:
+                waken(scene.contacts[s], scene, bodies)
+            else:
+                scene.contacts[s].used = 0
+
+
+@kernel
+def watch(bodies, scene, guessed):
     """Look at all near pairs from the knot to the end pose; returns how many had to get features, or -1 when that is of no use.
 
-    Of no use: the step has to be divided.
+    Of no use: the step has to be divided. Where the end pose is only ``guessed``, pairs that have features wait for a better one.
     """
     shapes = scene.shapes
     count = 0
@@ -265,6 +307,13 @@ def watch(bodies, scene):
         way = sqrt(dot3(moved, moved)) + ga.swing * sqrt(dot3(phi_a, phi_a)) + gb.swing * sqrt(dot3(phi_b, phi_b))
         if pair.gap > way:
             continue
+        used = False
+        touches = False
+        for s in range(pair.first, pair.first + pair.slots):
+            used = used or scene.contacts[s].used != 0
+            touches = touches or scene.contacts[s].awake != 0
+        if guessed and used:
+            continue
         fate, t, n = follow(pair, scene, bodies, phi_a, phi_b)
         if fate == FREE:
             continue
@@ -272,13 +321,10 @@ def watch(bodies, scene):
             return -1
         pair.added += 1
         count += 1
-        touches = False
-        for s in range(pair.first, pair.first + pair.slots):
-            touches = touches or scene.contacts[s].awake != 0
         least = 0.0
         if pair.slots == 1 and pair.added > 1:
             t = 1.0  # a ball: its nearest feature at the end
-        if not touches or pair.slots == 1:
+        if guessed or not touches or pair.slots == 1:
             least = put_at(pair, scene, bodies, phi_a, phi_b, t, n)
         if least > -OVERLAP and not put_between(pair, scene, bodies, phi_a, phi_b, t, n):
             return -1

@@ -32,7 +32,7 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import Tape
-from dalembert.contact.watch import watch
+from dalembert.contact.watch import straighten, watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
@@ -40,7 +40,8 @@ from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.interior_point import BLUNT
 from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
-from dalembert.spatial.tuples import load3
+from dalembert.spatial import quaternion
+from dalembert.spatial.tuples import load3, load4, load9, store3, store4, store9
 
 #: a smooth stage in which something closed that was not expected to
 WOKEN = 12
@@ -205,7 +206,31 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
     (recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
      combined_end, turns_far, accept, combine, finish, record, keep) = stages
 
-    def try_encounter(parts, state, gamma, sharp, touching, scene, count, speed, order, impacts):
+    def return_to_knot(parts, state, smooth):
+        """Put the knot's pose into the work, whose bodies went along with the iterate."""
+        recall_pose(parts, state, smooth)
+        for i in range(parts.work.bodies.shape[0] - 1):
+            store9(parts.work.bodies[i].R, quaternion.to_matrix(load4(parts.work.bodies[i].q)))
+
+    return_to_knot = specialise(return_to_knot, f"{name}_return", file)
+
+    def watch_step(parts, state, scene, smooth):
+        """``watch`` from the knot to the end of the stage just solved. Where nothing has to be solved again, its bodies are at its end."""
+        if scene.shapes.pairs.shape[0] == 0:
+            return 0
+        return_to_knot(parts, state, smooth)
+        bodies = parts.work.bodies
+        count = watch(bodies, scene, False)
+        if count == 0:
+            for i in range(bodies.shape[0] - 1):
+                store3(bodies[i].x, load3(bodies[i].xn))
+                store4(bodies[i].q, load4(bodies[i].qn))
+                store9(bodies[i].R, load9(bodies[i].Rn))
+        return count
+
+    watch_step = specialise(watch_step, f"{name}_watch", file)
+
+    def try_encounter(parts, state, gamma, sharp, touching, scene, count, speed, order, impacts, smooth):
         """A stage from its first guess, less sharply and with other compliances until it is solved.
 
         With ``impacts``, again with what woke up or bounced; without, the outcome is ``WOKEN`` where something did. ``sharp``:
@@ -239,7 +264,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 if woken + wrong == 0:
                     if impacts:
-                        woken = watch(work.bodies, scene)
+                        woken = watch_step(parts, state, scene, smooth)
                     if woken < 0:
                         return TOO_FAST, iterations, size
                     if woken == 0:
@@ -250,6 +275,9 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 outcome = NOT_CONVERGED
             if outcome == SOLVED or (count == 0 and compliance == 0.0):
                 break
+            if impacts and scene.shapes.pairs.shape[0] > 0:
+                return_to_knot(parts, state, smooth)
+                straighten(work.bodies, scene, attempt + 1)
         return outcome, iterations, size
 
     try_encounter = specialise(try_encounter, f"{name}_try", file)
@@ -261,7 +289,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
         guess(parts, state, 2)
         pose_at_guess(parts, gamma)
         place_rows(parts.model, parts.work, scene)
-        outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 2, False)
+        outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 2, False, True)
         if outcome == SOLVED and not is_settled(scene, dt, speed):
             outcome = WOKEN
         return outcome, iterations, size, gamma
@@ -280,7 +308,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             guess(parts, state, 1)
             pose_at_guess(parts, gamma)
             place_rows(model, work, scene)
-            outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 1, False)
+            outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 1, False, True)
             total += iterations
             if outcome == SOLVED and not is_settled(scene, dt, speed):
                 outcome = WOKEN
@@ -321,7 +349,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
         carry_on(parts, state, dt)
         g = load3(model.gravity)
         speed = max(dt * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
-        if watch(work.bodies, scene) < 0:
+        if watch(work.bodies, scene, True) < 0:
             return TOO_FAST, 0, 0.0, dt, 0, before
         count = prepare(model, work, scene, dt, dt, speed)
         outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
@@ -339,11 +367,8 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                     parts, state, between, dt, options, touching, scene, count, speed, taped, entry, kept, before,
                 )
                 stages = options.tableau.b.shape[0]
-        if outcome == SOLVED and scene.shapes.pairs.shape[0] > 0:
-            recall_pose(parts, state, smooth)
-            evaluate_pose(model, work)
-            if watch(work.bodies, scene) != 0:
-                outcome = WOKEN
+        if outcome == SOLVED and watch_step(parts, state, scene, smooth) != 0:
+            outcome = WOKEN
         whole = outcome == SOLVED and options.multistep == 0 and not options.tableau.stiffly_accurate
         if outcome != SOLVED:
             if total > 0:
@@ -354,7 +379,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
             history, gamma, resting = -1.0, dt, touching.resting
             aggregate(parts, state, 1)
             set_targets(parts, targets)
-            outcome, iterations, size = try_encounter(parts, state, dt, 1.0, touching, scene, count, speed, 1, True)
+            outcome, iterations, size = try_encounter(parts, state, dt, 1.0, touching, scene, count, speed, 1, True, smooth)
             total += iterations
             stages = 1
             if entry >= 0 and outcome == SOLVED:

@@ -144,7 +144,7 @@ class ProgramsEngine(ContactEngine):
         find_features(work.bodies, scene.contacts, scene.shapes, 0.0)
         carry_on(parts, state, dt)
         speed = max(dt * float(np.linalg.norm(model.gravity)), 1e-3)
-        if watch(work.bodies, scene) < 0:
+        if watch(work.bodies, scene, True) < 0:
             return TOO_FAST, 0, 0.0
         prepare(model, work, scene, dt, dt, speed)
         scene.limits["cap"] = np.where(scene.limits["bears"] != 0, 0.0, scene.limits["cap"])
@@ -166,7 +166,8 @@ class ProgramsEngine(ContactEngine):
             programs += found.iterations
             work.bodies["p"], work.bodies["l"] = momenta["p"], momenta["l"]
             if wake(work, scene) + bounce(model, work, scene, dt, touching.resting) == 0:
-                added = watch(work.bodies, scene)
+                recall_pose(parts, state, False)  # bodies went along with the rates
+                added = watch(work.bodies, scene, False)
                 if added < 0:
                     return TOO_FAST, programs, 0.0
                 if added == 0:

@@ -11,7 +11,7 @@ from dalembert.contact.forces import add_force, keep_forces, keep_places, lastin
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
-from dalembert.contact.watch import watch
+from dalembert.contact.watch import straighten, watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
 from dalembert.formulations.maximal.sizes import measure
@@ -116,7 +116,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     compliance = options.compliance
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
-    if watch(work.bodies, scene) < 0:
+    if watch(work.bodies, scene, True) < 0:
         return TOO_FAST, 0, 0.0
     count = prepare(model, work, scene, dt, h, speed)
     guess_impulses(work, scene, state.bodies, state.joints, h)
@@ -136,7 +136,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 break
             woken = wake(work, scene)
             if woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again) == 0:
-                woken = watch(work.bodies, scene)
+                woken = watch(work.bodies, scene, False)
                 if woken < 0:
                     return TOO_FAST, iterations, size
                 if woken == 0:
@@ -145,6 +145,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
+        straighten(work.bodies, scene, attempt + 1)
     if outcome == SOLVED:
         if spins_too_fast(work, dt):
             return TOO_FAST, iterations, size
