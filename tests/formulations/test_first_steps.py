@@ -42,7 +42,7 @@ def test_springs_across_a_tree_leave_it_regular(build, formulation):
 
 
 @pytest.mark.parametrize("formulation", [da.Variational, da.Implicit, da.Reduced])
-@pytest.mark.parametrize("mass, friction, dt", [(1.0, 1e-5, 1e-4), (1.0, 1e-9, 1e-2), (1000.0, 0.01, 1e-4), (1e-3, 1e-10, 1e-3)])
+@pytest.mark.parametrize(("mass", "friction", "dt"), [(1.0, 1e-5, 1e-4), (1.0, 1e-9, 1e-2), (1000.0, 0.01, 1e-4), (1e-3, 1e-10, 1e-3)])
 def test_weak_friction_with_a_limit(formulation, mass, friction, dt):
     """A slide with next to no friction runs into its end, and keeps sliding back with the friction that it has."""
     mechanism = da.Mechanism("slide", gravity=(0.0, 0.0, 0.0))

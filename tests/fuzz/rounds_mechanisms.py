@@ -140,7 +140,7 @@ def check_momentum(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
 
 def check_rates(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
     """Rates lie among the differences of the coordinates around them, but for as much as those differ."""
-    if len(run) < 8 or method_of(recipe) in ("RK45", "Radau") or repr(recipe.method).startswith("da.Implicit") and method_of(recipe) == "semi_implicit":
+    if len(run) < 8 or method_of(recipe) in ("RK45", "Radau") or (recipe.method.name == "Implicit" and method_of(recipe) == "semi_implicit"):
         return None
     speed = float(np.abs(run.velocity).max() + np.abs(run.angular_velocity).max())
     slack = 1e-5 * speed + (0.5 if method_of(recipe) in FIRST else 0.1) * recipe.dt * speed**2 + 1e-7  # of coordinates in frames that turn
@@ -171,7 +171,7 @@ def check_energies(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
         series, type = run.joint(element.name), element.type
         coordinates, rates = (np.reshape(values, (len(run), type.freedom)) for values in (series.coordinates, series.rates))
         kinetic += 0.5 * np.sum(np.array(type.armature) * rates**2, axis=1)
-        if any(kind == "ball" and k > 0.0 for (kind, _), k in zip(type.directions, type.stiffness)):
+        if any(kind == "ball" and k > 0.0 for (kind, _), k in zip(type.directions, np.ravel(type.stiffness))):
             return None
         potential += 0.5 * np.sum(np.array(type.stiffness) * (coordinates - np.array(type.rest)) ** 2, axis=1)
     for path in mechanism.paths:

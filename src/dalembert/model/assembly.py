@@ -391,7 +391,8 @@ def _exactly(placement: Placement, velocity: np.ndarray, wished: np.ndarray, hel
     Weights that are far apart cannot say so: they leave rows open that only heavy bodies can close, and hold light bodies loosely.
     """
     mass = _mass_matrix(placement.model)
-    asked = sparse.identity(wished.size, format="csr")[np.repeat(held.ravel(), 3)]
+    places = np.flatnonzero(np.repeat(held.ravel(), 3))
+    asked = sparse.csr_matrix((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), wished.size))
     both, wanted = sparse.vstack([G, asked], format="csr"), np.concatenate([right, asked @ wished])
     kept = velocity + Saddle(mass, both, LEAST).step(wanted - both @ velocity, rounds=50)
     if np.abs(wanted - both @ kept).max() < FEASIBLE * (1.0 + np.abs(kept).max()):
