@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 
 from dalembert.contact.flights import CLOSED, PAST, STAY, STILL, UP_TO
 from dalembert.contact.records import ENTRY
-from dalembert.errors import StepFailure
+from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.engine import Inputs, Source
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
+from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.blows import Blow, Closed, blows
 from dalembert.formulations.variational.contact_engine import ContactEngine
 from dalembert.formulations.variational.options import Variational
@@ -46,7 +47,7 @@ class EventEngine(ContactEngine):
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
-        self.crowded = False
+        self.problem = ""
         self._go(UP_TO)
 
     def _go(self, events: int) -> None:
@@ -70,7 +71,19 @@ class EventEngine(ContactEngine):
 
     def _cover(self, cover: Cover) -> bool:
         """Cover an interval up to each event in turn; False, and the state as it was, where that is not possible."""
-        whole, start, part, strikes = cover.keep_state(), 0.0, 1.0, 0
+        whole, done, self.problem = cover.keep_state(), False, ""
+        try:
+            done = self._cover_parts(cover)
+        except StepFailure as failure:
+            self.problem = str(failure)
+        if done:
+            cover.close()
+        else:
+            cover.restore(whole)
+        return done
+
+    def _cover_parts(self, cover: Cover) -> bool:
+        start, part, strikes = 0.0, 1.0, 0
         while start < 1.0:
             length = (1.0 - start) * part
             if cover.step(start, length):
@@ -88,11 +101,10 @@ class EventEngine(ContactEngine):
                     self._strike(cover, start)
             else:
                 part *= 0.5
-            self.crowded = strikes >= CROWD
-            if part < 0.5**self.options.max_halvings or self.crowded:
-                cover.restore(whole)
+            if strikes >= CROWD:
+                raise StepFailure(f"more than {CROWD} impacts follow one another: raise resting_speed, below which nothing bounces")
+            if part < 0.5**self.options.max_halvings:
                 return False
-        cover.close()
         return True
 
     # ---- when
@@ -257,12 +269,14 @@ class EventEngine(ContactEngine):
         log["friction_force"] = np.einsum("ik,ikc->ic", impulse[: len(contacts), 1:], contacts["Ga"][:, 1:, :3]) / dt
         return log
 
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> TouchingTape:
+        raise GradientError(f"runs of {self.mechanism.name!r} with events=\"exact\" cannot be differentiated yet: run without events")
+
     # ---- failures
 
     def failure(self, time: float, dt: float) -> StepFailure:
-        if self.crowded:
-            return StepFailure(
-                f"more than {CROWD} impacts follow one another between t = {time:.6g} s and {time + dt:.6g} s in {self.mechanism.name!r}: "
-                "raise resting_speed, below which nothing bounces"
-            )
+        if self.problem:
+            return StepFailure(f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution: {self.problem}")
         return super().failure(time, dt)
