@@ -37,6 +37,7 @@ from dalembert.formulations.reduced.step import record
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.solvers.interior_point import ROUNDING
 from dalembert.solvers.outcomes import SOLVED
 
 NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
@@ -150,10 +151,12 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         from dalembert.formulations.implicit.contact_derivative import touch_of
 
         self.ties.compliance[0] = self.compliance
+        # no sharper than the run itself (``solvers.interior_point``)
+        tolerance = max(self.options.tolerance, ROUNDING * max(1.0, float(np.abs(self._places[:, :3]).max(initial=0.0))) / self.options.dt)
         stage = Stage(self.model, self.tree.nodes, section.graph.work, self.own, section.more, self.options.dt)
         failed = int(relax_stages(
             stage, self.at_knot, section.scene, tape.arrays, section.kept, section.first, section.begin, section.end, touch_of(self, section), kappa,
-            self.options.tolerance, 4 * self.contact_options.max_iterations,
+            tolerance, 4 * self.contact_options.max_iterations,
         ))
         if not self.tableau.stiffly_accurate:
             keep_ends(tape.arrays, self.tree.nodes, self.tableau.b, section.begin, section.end)
