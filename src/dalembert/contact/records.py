@@ -99,6 +99,7 @@ class ContactOptions(NamedTuple):
     resting: float
     sizes: np.ndarray
     limited: bool  # whether restitution is limited by the work of impacts
+    events: int  # how impact times are resolved (see ``flights``)
 
 
 class Shapes(NamedTuple):

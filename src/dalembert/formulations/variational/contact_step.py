@@ -7,6 +7,7 @@ import numpy as np
 
 from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, prepare, strays, tunnels, wake
+from dalembert.contact.flights import OFF, STAY, let_fly, meet
 from dalembert.contact.forces import (
     add_force,
     keep_forces,
@@ -48,7 +49,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
-from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
 
@@ -127,6 +128,10 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
     count = prepare(model, work, scene, dt, h, speed)
+    if options.events != OFF:
+        count = let_fly(model, work, scene, state.clock[0] == 0.0, options.resting)
+        if count < 0 or options.events == STAY:
+            return STRIKES, 0, 0.0
     guess_impulses(work, scene, state.bodies, state.joints, h)
     clear_islands(scene)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
@@ -143,8 +148,15 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             iterations += spent
             if outcome != SOLVED:
                 break
-            woken = wake(work, scene)
-            changed = woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again)
+            if options.events == OFF:
+                woken = wake(work, scene)
+                changed = woken + bounce(model, work, scene, dt, options.resting)
+            else:
+                woken = meet(model, work, scene, 0.5 * dt / h, options.resting, options.events)
+                changed = woken
+                if woken < 0:
+                    return MET, iterations, size
+            changed += bear(model, work, scene.limits, again)
             if changed == 0 and not (options.limited and limit_work(encounter) > 0):
                 break
             count += woken
