@@ -36,6 +36,8 @@ CONTACT = np.dtype([
             added=0, first=0, second=0),
     *fields(
         F, friction=0, restitution=0, weight=0,
+        # part of the restitution that is granted (see ``impacts``)
+        granted=0,
         # features: of a, in its frame; of b, in its frame
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
@@ -60,11 +62,12 @@ LIMIT = np.dtype(
             awake=2, bounced=2, bears=0, share=0, pin=0)
     + fields(
         # of a bearing: coefficient, radius (m), 1/length (1/m), radius of the collar (m)
-        F, end=2, restitution=0, friction=0, weight=0, bearing=4,
+        F, end=2, restitution=0, friction=0, weight=0, bearing=4, granted=0,
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
-        # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone
-        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0,
+        # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone; ``unit``: inertia by which the product
+        # of friction is measured
+        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0, unit=0,
         gamma0=2, beta0=0,
     )
 )
@@ -105,6 +108,8 @@ class ContactOptions(NamedTuple):
     max_iterations: int
     resting: float
     sizes: np.ndarray
+    limited: bool  # whether restitution is limited by the work of impacts
+    events: int  # how impact times are resolved (see ``flights``)
 
 
 class Shapes(NamedTuple):
@@ -130,6 +135,7 @@ class Scene(NamedTuple):
     shapes: Shapes
     scratch: np.ndarray  # (6,)
     counts: np.ndarray  # (n,) contacts of each body with the environment that are awake
+    islands: np.ndarray  # (9, n) works of impacts (see ``impacts``)
 
 
 class Tape(NamedTuple):

@@ -46,6 +46,8 @@ ADDITIONS = 6
 #: cosine of an angle below which a direction is that of a face
 ALIGNED = 1.0 - 1e-8
 
+#: gap (m) above which something is open at the knot
+OPEN = 1e-5
 #: what becomes of a pair in a step
 FREE, HIT = 0, 1
 
@@ -170,6 +172,7 @@ def waken(contact, scene, bodies):
     contact.awake = 1
     contact.bounced = 0
     contact.bound = 0.0
+    contact.granted = 1.0
     contact.gamma0 = 0.0
     contact.beta0[0] = 0.0
     contact.beta0[1] = 0.0
@@ -245,6 +248,16 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
         put_plane(scene.contacts[slot], ga.body, gb.body, normal, top(gb, shapes.corners, normal), ga, shapes.corners, number)
     waken(scene.contacts[slot], scene, bodies)
     return True
+
+
+@kernel
+def was_apart(scene):
+    """Whether something that was added in this step was open at the knot."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and contact.added != 0 and contact.gap0 > OPEN:
+            return True
+    return False
 
 
 @kernel
