@@ -27,13 +27,13 @@ def random_shape(kind: str, random: np.random.Generator) -> Shape:
     if kind == "sphere":
         return da.Sphere(radius=random.uniform(0.03, 0.15), mass=1.0)
     if kind == "capsule":
-        return da.Capsule(radius=random.uniform(0.02, 0.1), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3))
+        return da.Capsule(radius=random.uniform(0.02, 0.1), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3).tolist())
     if kind == "box":
-        return da.Box(size=random.uniform(0.05, 0.3, size=3), mass=1.0)
+        return da.Box(size=random.uniform(0.05, 0.3, size=3).tolist(), mass=1.0)
     if kind == "cylinder":
-        return da.Cylinder(radius=random.uniform(0.03, 0.15), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3))
+        return da.Cylinder(radius=random.uniform(0.03, 0.15), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3).tolist())
     if kind == "ellipsoid":
-        return da.Ellipsoid(semi_axes=random.uniform(0.03, 0.2, size=3), mass=1.0)
+        return da.Ellipsoid(semi_axes=random.uniform(0.03, 0.2, size=3).tolist(), mass=1.0)
     return da.Convex(points=0.1 * random.normal(size=(random.integers(5, 16), 3)), mass=1.0)
 
 
@@ -56,9 +56,9 @@ def support(shape: Shape, u: np.ndarray) -> float:
     if isinstance(shape, da.Sphere):
         return shape.radius
     if isinstance(shape, da.Capsule):
-        return 0.5 * shape.length * abs(u @ np.asarray(shape.axis, dtype=float)) + shape.radius
+        return 0.5 * shape.length * float(abs(u @ np.asarray(shape.axis, dtype=float))) + shape.radius
     if isinstance(shape, da.Cylinder):
-        along = u @ np.asarray(shape.axis, dtype=float)
+        along = float(u @ np.asarray(shape.axis, dtype=float))
         return 0.5 * shape.length * abs(along) + shape.radius * float(np.linalg.norm(np.cross(u, np.asarray(shape.axis, dtype=float))))
     if isinstance(shape, da.Ellipsoid):
         return float(np.linalg.norm(np.asarray(shape.semi_axes) * u))

@@ -34,7 +34,7 @@ def measured(a: Placed, b: Placed) -> tuple[float, np.ndarray]:
 def random_pair(kinds: tuple[str, str], random: np.random.Generator, number: int) -> tuple[Placed, Placed]:
     """Two shapes apart or overlapping; a third of them with axes along each other's; a third as good as touching."""
     first, second = (random_shape(kind, random) for kind in kinds)
-    turns = Rotation.random(2, random_state=random).as_matrix()
+    turns = Rotation.random(2, rng=random).as_matrix()
     if number % 3 == 0:
         turns[1] = turns[0] @ Rotation.from_euler("xyz", random.integers(0, 4, size=3) * np.pi / 2).as_matrix()
     way = random.normal(size=3)

@@ -59,7 +59,7 @@ def test_starts_that_overlap_are_seen():
     for i, kind in enumerate(KINDS):
         for other in KINDS[i:]:
             first, second = random_shape(kind, random), random_shape(other, random)
-            turns = Rotation.random(2, random_state=random)
+            turns = Rotation.random(2, rng=random)
             way, depth = random.normal(size=3), 10.0 ** random.uniform(-4.0, -2.3)
             near, far = 0.0, 3.0
             for _ in range(50):

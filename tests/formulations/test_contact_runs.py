@@ -141,7 +141,6 @@ def test_terrain_carries_a_ball(formulation):
 
 @pytest.mark.parametrize("upper", [da.Cylinder(radius=0.08, length=0.2, mass=1.0), da.Ellipsoid(semi_axes=(0.1, 0.1, 0.1), mass=1.0)], ids=["cylinder", "ellipsoid"])
 def test_round_things_rest_on_a_box(formulation, upper):
-    pytest.importorskip("coal")
     mechanism = da.Mechanism("on a box")
     mechanism.ground()
     mechanism.body("box", da.Box(size=(0.4, 0.4, 0.2), mass=2.0), position=(0, 0, 0.1), collide=True)

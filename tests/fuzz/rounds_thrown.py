@@ -12,7 +12,7 @@ import dalembert as da
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contact"))
 
-from thrown import Throw
+from thrown import Throw  # pyright: ignore[reportMissingImports]
 
 FORMULATIONS = (da.Variational, da.Implicit, da.Reduced)
 

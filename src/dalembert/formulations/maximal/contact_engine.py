@@ -209,7 +209,7 @@ class TouchingEngine(MaximalEngine):
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, work.bodies)
             if i < len(self.standing):
-                note(i, float(contacts["gap0"][i]))
+                note(int(i), float(contacts["gap0"][i]))
         for pair in self.scene.shapes.pairs:
             measure_pair(work.bodies, pair, self.scene.shapes)
             if pair["gap"] <= pair["margin"]:

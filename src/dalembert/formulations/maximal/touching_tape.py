@@ -76,7 +76,7 @@ class TouchingTape(Tape):
 
 
 def refuse_touching(mechanism: Mechanism, general: bool) -> None:
-    """What touches in ways that have no adjoint yet. ``general``: some pairs of shapes need coal."""
+    """What touches in ways that have no adjoint yet. ``general``: some shapes are cylinders or ellipsoids."""
     for joint in mechanism.joints:
         if joint.type.bearing is not None:
             raise GradientError(
@@ -85,6 +85,6 @@ def refuse_touching(mechanism: Mechanism, general: bool) -> None:
             )
     if general:
         raise GradientError(
-            f"runs of {mechanism.name!r} cannot be differentiated yet: pairs of cylinders or ellipsoids may touch in it, whose features are found "
-            "outside of the step; use balls, capsules and boxes"
+            f"runs of {mechanism.name!r} cannot be differentiated yet: pairs of cylinders or ellipsoids may touch in it, whose features have "
+            "no adjoint; use balls, capsules and boxes"
         )
