@@ -20,7 +20,7 @@ from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, new_touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
-from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
+from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.contact_step import note_forces
 from dalembert.formulations.variational.contact_tape import (
@@ -89,6 +89,9 @@ class ContactForward(VariationalForward):
         bodies, joints, _ = self.engine.sizes
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
+    def hold(self) -> None:
+        self.nodes.hold(self.graph.work.bodies)
+
     def recall(self, tape: Tape, index: int) -> None:
         assert self.section is not None
         self.scene, section = self.section.scene, self.section
@@ -109,8 +112,7 @@ class ContactForward(VariationalForward):
     def node_values(self, model: Model, dt: float, h: float) -> np.ndarray:
         """What nodes look at; forces at the knot, and those that last, on bodies (n, 6) and along directions (joints, 6)."""
         bodies, joints, _ = self.engine.sizes
-        values, at = np.zeros((len(self.touching), 3)), new_tape(1, bodies, joints)
-        read_nodes(self.scene, dt, values)
+        values, at = self.nodes.read(self.scene, self.graph.work.bodies, dt, model is self.model), new_tape(1, bodies, joints)
         note_forces(model, self.scene, at, 0, 1.0 / h)
         state = self.engine.view(self.lasting)
         keep_forces(model, self.graph.work, self.scene, state, 1.0 / h, self.engine.options.resting_speed)
