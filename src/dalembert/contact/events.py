@@ -77,6 +77,7 @@ def prepare(model, work, scene, dt, h, speed):
         contact = contacts[i]
         contact.awake = 0
         contact.bounced = 0
+        contact.granted = 1.0
         contact.bound = 0.0
         if contact.used == 0:
             continue
@@ -95,6 +96,7 @@ def prepare(model, work, scene, dt, h, speed):
         limit_at_knot(limit, joint, at, bodies, scene.scratch)
         limit_at_end(limit, joint, at, bodies, scene.scratch)
         limit.cap = h * limit.friction
+        limit.granted = 1.0
         if limit.cap > 0.0 or limit.bears != 0:
             count += 1
         for side in range(2):
@@ -179,7 +181,7 @@ def bounce(model, work, scene, dt, resting):
             rate = approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0])
             if rate < -resting:
                 contact.bounced = 1
-                contact.bound = contact.gap0 / dt - contact.restitution * rate
+                contact.bound = contact.gap0 / dt - contact.granted * contact.restitution * rate
                 count += 1
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
@@ -190,7 +192,7 @@ def bounce(model, work, scene, dt, resting):
                 rate = limit_approach(model, work, limit, side)
                 if rate < -resting:
                     limit.bounced[side] = 1
-                    limit.bound[side] = end_gap(limit, side, limit.c0) / dt - limit.restitution * rate
+                    limit.bound[side] = end_gap(limit, side, limit.c0) / dt - limit.granted * limit.restitution * rate
                     count += 1
     return count
 

@@ -17,10 +17,10 @@ KEPT_CONTACT = np.dtype(
     fields(I, index=0, kind=0, support=0, a=0, b=0, bounced=0)
     + fields(
         F, point=3, radius=0, axis=3, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
-        bound=0, s=0, gamma=0, beta=2, psi=0, edge=MAX_EDGES,
+        granted=0, bound=0, s=0, gamma=0, beta=2, psi=0, edge=MAX_EDGES,
     )
 )
-KEPT_LIMIT = np.dtype(fields(I, awake=2, bounced=2) + fields(F, bound=2, s=2, gamma=2, beta=0, psi=0, cap=0))
+KEPT_LIMIT = np.dtype(fields(I, awake=2, bounced=2) + fields(F, granted=0, bound=2, s=2, gamma=2, beta=0, psi=0, cap=0))
 
 
 @inline
@@ -40,6 +40,7 @@ def keep_contact(contact, kept):
     kept.radius_b = contact.radius_b
     store3(kept.axis_b, load3(contact.axis_b))
     kept.side = contact.side
+    kept.granted = contact.granted
     kept.bound = contact.bound
     kept.s = contact.s
     kept.gamma = contact.gamma
@@ -72,6 +73,7 @@ def recall_contact(contact, kept):
     contact.radius_b = kept.radius_b
     store3(contact.axis_b, load3(kept.axis_b))
     contact.side = kept.side
+    contact.granted = kept.granted
     contact.bound = kept.bound
     contact.s = kept.s
     contact.gamma = kept.gamma
@@ -91,6 +93,7 @@ def keep_limit(limit, kept):
         kept.bound[side] = limit.bound[side]
         kept.s[side] = limit.s[side]
         kept.gamma[side] = limit.gamma[side]
+    kept.granted = limit.granted
     kept.beta = limit.beta
     kept.psi = limit.psi
     kept.cap = limit.cap
@@ -105,6 +108,7 @@ def recall_limit(limit, kept):
         limit.bound[side] = kept.bound[side]
         limit.s[side] = kept.s[side]
         limit.gamma[side] = kept.gamma[side]
+    limit.granted = kept.granted
     limit.beta = kept.beta
     limit.psi = kept.psi
     limit.cap = kept.cap

@@ -33,6 +33,8 @@ CONTACT = np.dtype([
             used=0, awake=0, owner=0, part=0, edges=0, bounced=0),
     *fields(
         F, friction=0, restitution=0, weight=0,
+        # part of the restitution that is granted (see ``impacts``)
+        granted=0,
         # features: of a, in its frame; of b, in its frame
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0, reach=0,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
@@ -57,7 +59,7 @@ LIMIT = np.dtype(
             awake=2, bounced=2, bears=0, share=0, pin=0)
     + fields(
         # of a bearing: coefficient, radius (m), 1/length (1/m), radius of the collar (m)
-        F, end=2, restitution=0, friction=0, weight=0, bearing=4,
+        F, end=2, restitution=0, friction=0, weight=0, bearing=4, granted=0,
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
         # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone
@@ -95,6 +97,7 @@ class ContactOptions(NamedTuple):
     max_iterations: int
     resting: float
     sizes: np.ndarray
+    limited: bool  # whether restitution is limited by the work of impacts
 
 
 class Shapes(NamedTuple):
@@ -120,6 +123,7 @@ class Scene(NamedTuple):
     shapes: Shapes
     scratch: np.ndarray  # (6,)
     counts: np.ndarray  # (n,) contacts of each body with the environment that are awake
+    islands: np.ndarray  # (9, n) works of impacts (see ``impacts``)
 
 
 class Tape(NamedTuple):

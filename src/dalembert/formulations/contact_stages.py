@@ -30,8 +30,9 @@ from dalembert.contact.events import (
 )
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
 from dalembert.contact.geometry import at_knot
+from dalembert.contact.impacts import clear_islands, fall_along
 from dalembert.contact.narrow import find_features
-from dalembert.contact.nodes import Encounter, flow, limit_at_end, limit_at_knot
+from dalembert.contact.nodes import Encounter, limit_at_end, limit_at_knot
 from dalembert.contact.records import Tape
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
@@ -95,18 +96,6 @@ AT_KNOT, BY_ONE, BY_TWO, AFTER_SMOOTH = range(4)
 # ``w`` of the work are what velocities change by in half a step.
 
 
-@inline
-def fall_of(work, a, b, row_a, row_b):
-    """What the rate along a row changes by in half a step."""
-    world = work.bodies.shape[0] - 1
-    fall = 0.0
-    if a != world:
-        fall += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
-    if b != world:
-        fall += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
-    return fall
-
-
 @kernel
 def let_fall(work, scene):
     """What forces do in the rest of the step to what just bounced; without it small bounces would never end."""
@@ -114,12 +103,12 @@ def let_fall(work, scene):
         contact = scene.contacts[i]
         if contact.bounced == 1:
             contact.bounced = 2
-            contact.bound = max(0.0, contact.bound + fall_of(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
+            contact.bound = max(0.0, contact.bound + fall_along(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):
             if limit.bounced[side] == 1:
-                fall = fall_of(work, limit.a, limit.b, limit.Ga, limit.Gb)
+                fall = fall_along(work, limit.a, limit.b, limit.Ga, limit.Gb)
                 limit.bounced[side] = 2
                 limit.bound[side] = max(0.0, limit.bound[side] + (fall if side == 0 else -fall))
 
@@ -193,14 +182,15 @@ def is_coming(model, work, scene, least, fast):
     return False
 
 
-def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> Any:
+def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, limit_work: Any) -> Any:
     """The kernel ``run(parts, state, inputs, options, touching, scene, recording, tape, log, used, start, first, count, dt, taped, entry,
     kept, kept_used)``.
 
     It makes ``count`` steps from knot ``first`` of the recording, with the inputs from step ``start`` on; ``used``: length of the log
     so far; ``options``: with ``multistep`` and ``tableau``. With ``entry`` >= 0 its stages are written, for derivatives, into ``taped`` from there on and
     their contacts into ``kept``. It returns (outcome, steps done, residual of the last try, length of the log, next entry, length of
-    ``kept``). ``solve``: the interior point of the formulation's step problem.
+    ``kept``). ``solve``: the interior point of the formulation's step problem;
+    ``limit_work``: of ``build_granting`` for it.
     """
     (recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
      combined_end, turns_far, accept, combine, finish, record, keep) = stages
@@ -217,6 +207,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
         for i in range(scene.limits.shape[0]):
             scene.limits[i].cap = gamma * scene.limits[i].friction
         guess_impulses(work, scene, state.bodies, state.joints, gamma)
+        clear_islands(scene)
         for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
             if attempt >= len(BLUNT) and compliance == 0.0:
                 break
@@ -237,7 +228,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any) -> 
                 wrong = bear(parts, gamma, scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
-                if woken + wrong == 0:
+                if woken + wrong == 0 and not (impacts and touching.limited and limit_work(encounter) > 0):
                     break
                 if impacts:
                     let_fall(work, scene)

@@ -14,6 +14,7 @@ from dalembert.formulations.implicit.encounter import (
     carry_on,
     combined_end,
     guess,
+    limit_work,
     pose_at_guess,
     recall_pose,
     solve_encounter,
@@ -143,7 +144,7 @@ def keep(parts, state, scene, taped, entry, kept, used, gamma, dt, number, count
 
 
 run_contact_steps = build_contact_steps(
-    "contact", __file__, solve=solve_encounter,
+    "contact", __file__, solve=solve_encounter, limit_work=limit_work,
     stages=Stages(
         recall_, recall_pose_, carry_on_, aggregate, aggregate_stage, guess_, pose_at_guess_, set_targets_, problem, clear, bear_, keep_stage,
         combined_end_, turns_far, accept, combine, finish, record_, keep,

@@ -1,6 +1,7 @@
 """A stage with contacts, limits and dry friction in maximal coordinates: what its nodes need to know of it, and its guesses."""
 from __future__ import annotations
 
+from dalembert.contact.impacts import build_granting
 from dalembert.contact.nodes import build_nodes
 from dalembert.formulations.implicit.equations import (
     add4,
@@ -84,6 +85,7 @@ interior_point = build_interior_point(
     residual=balance_at_end, measure=measure, restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
+limit_work = build_granting("limit_work", __file__, velocity=velocity, falls=True, tree=False)
 
 
 @inline

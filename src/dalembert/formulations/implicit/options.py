@@ -30,7 +30,8 @@ class Implicit:
     motion drives weigh against those of joints when the kinematic solver shares out redundant ones.
 
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
-    limits): what closes more slowly than this does not bounce. Steps in which something closes or opens are made by backward
+    limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
+    no energy, or "newton", his law as it is, which with friction or several impacts at once may create some. Steps in which something closes or opens are made by backward
     Euler. The kinematic solver, "semi_implicit" and ``accuracy`` are for mechanisms in which nothing can touch.
     """
 
@@ -46,6 +47,7 @@ class Implicit:
     cone: str = "exact"
     cone_edges: int = 4
     resting_speed: float = 0.01
+    impacts: str = "limited"
 
     def __post_init__(self) -> None:
         check_options(self)

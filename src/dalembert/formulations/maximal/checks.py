@@ -10,7 +10,7 @@ from dalembert.mechanism.mechanism import Mechanism
 #: rules of options by name; others keep their annotations
 RULES = {
     "dt": STEP, "tolerance": POSITIVE, "max_iterations": whole("a whole number from 1 to 10000", least=1, most=10_000),
-    "max_halvings": whole("a whole number from 0 to 30", least=0, most=30), "cone": one_of("exact", "linear"),
+    "max_halvings": whole("a whole number from 0 to 30", least=0, most=30), "cone": one_of("exact", "linear"), "impacts": one_of("limited", "newton"),
     "cone_edges": whole("an even number from 4 to 16", least=4, most=16), "resting_speed": NOT_NEGATIVE, "stabilization": SHARE,
     "drive_weight": POSITIVE, "accuracy": POSITIVE | NOTHING, "rtol": POSITIVE, "atol": POSITIVE,
 }

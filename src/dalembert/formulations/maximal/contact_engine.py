@@ -47,7 +47,7 @@ AFTER = frozenset({"momentum_after", "rate_after"})
 
 def empty_scene() -> Scene:
     """A scene with nothing in it, for compiling."""
-    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1))
+    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((9, 1)))
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class TouchingEngine(MaximalEngine):
         self.pairs = PairList(touching, self.grounds.weights, edges)
         sizes = np.maximum(self.pairs.size, self.grounds.size)
         self.contact_options = ContactOptions(
-            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes,
+            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes, options.impacts != "newton",
         )
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
-        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]))
+        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]), np.zeros((9, self.sizes[0])))
         #: indices of the grounds' contacts that come first in the scene
         self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None

@@ -1,6 +1,7 @@
-"""Where a run with contacts has a kink: steps in which something just opens, closes, begins or stops to slide.
+"""Where a run with contacts has a kink: steps in which something just opens, closes, begins or stops to slide,
+or in which restitution was limited.
 
-There the slack and the impulse of a node are both as small as the interior point leaves them, and the derivative that it gives lies
+In the former the slack and the impulse of a node are both as small as the interior point leaves them, and the derivative that it gives lies
 between those of both sides.
 """
 from __future__ import annotations
@@ -48,6 +49,9 @@ def find_kinks(engine: TouchingEngine, tape: TouchingTape, section: Section) -> 
     rubs = (fixed["friction"] > 0.0) & (push > LOOSE) & (fixed["edges"] == 0)
     for k in np.flatnonzero(rubs & _undecided(np.maximum(spare, 0.0), kept["psi"])):
         found.append(Kink(int(at[k]), f"contact {engine.labels[int(fixed['owner'][k])]!r} just begins or stops to slide"))
+    for k in np.flatnonzero((kept["bounced"] != 0) & (kept["granted"] < 1.0)):
+        what = "has a restitution that the work of its impact limits, to a part that derivatives take as given"
+        found.append(Kink(int(at[k]), f"contact {engine.labels[int(fixed['owner'][k])]!r} {what}"))
     limits, rows = section.scene.limits, tape.arrays.limits[section.begin : section.end]
     names = [engine.mechanism.joints[int(limit["joint"])].name for limit in limits]
     for side, end in enumerate(("lower", "upper")):

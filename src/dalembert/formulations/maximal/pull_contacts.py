@@ -119,14 +119,15 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
     if rises(contact.bounced, contact.bound):
         bound = -w0 * b0
         rate = dot6(contact.Ga[0], touch.velocity[BEFORE, a]) + dot6(contact.Gb[0], touch.velocity[BEFORE, b])
-        own.restitution -= bound * rate
+        own.restitution -= contact.granted * bound * rate
+        bounce = -contact.granted * contact.restitution * bound
         for side in range(2):
             body = a if side == 0 else b
             G = contact.Ga[0] if side == 0 else contact.Gb[0]
             add_to3(touch.rows_bar[body].x, bound / dt, load3(G))
             add_to3(touch.rows_bar[body].phi, bound / dt, load3(G[3:]))
-            add_to6(field[side, 0], -contact.restitution * bound, touch.velocity[BEFORE, body])
-            add_to6(touch.dvelocity[BEFORE, body], -contact.restitution * bound, G)
+            add_to6(field[side, 0], bounce, touch.velocity[BEFORE, body])
+            add_to6(touch.dvelocity[BEFORE, body], bounce, G)
             if contact.bounced == 2:
                 add_to6(field[side, 0], bound, touch.velocity[FALL, body])
                 add_to6(touch.dvelocity[FALL, body], bound, G)
@@ -245,7 +246,8 @@ def pull_limit(limit, own, joint, bodies, bars, touch, dt, h):
         sign = 1.0 if end == 0 else -1.0
         bound = -w0 * b0 if end == 0 else w1 * b1
         rate = sign * (dot6(limit.Ga, touch.velocity[BEFORE, a]) + dot6(limit.Gb, touch.velocity[BEFORE, b]))
-        own.restitution -= bound * rate
+        own.restitution -= limit.granted * bound * rate
+        bounce = -sign * limit.granted * limit.restitution * bound
         own.end[end] -= sign * bound / dt
         at_rows = Bars(
             touch.rows_bar, bars.joints, bars.couplings, bars.points, bars.loads, bars.gravity, bars.K, bars.pair, bars.idle, bars.trial,
@@ -256,8 +258,8 @@ def pull_limit(limit, own, joint, bodies, bars, touch, dt, h):
         for side in range(2):
             body = a if side == 0 else b
             G = limit.Ga if side == 0 else limit.Gb
-            add_to6(field[side, 0], -sign * limit.restitution * bound, touch.velocity[BEFORE, body])
-            add_to6(touch.dvelocity[BEFORE, body], -sign * limit.restitution * bound, G)
+            add_to6(field[side, 0], bounce, touch.velocity[BEFORE, body])
+            add_to6(touch.dvelocity[BEFORE, body], bounce, G)
             if limit.bounced[end] == 2:
                 add_to6(field[side, 0], sign * bound, touch.velocity[FALL, body])
                 add_to6(touch.dvelocity[FALL, body], sign * bound, G)

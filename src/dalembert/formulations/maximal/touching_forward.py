@@ -56,7 +56,7 @@ def bound_again(scene, before, fall, dt):
         contact = scene.contacts[i]
         if contact.awake != 0 and rises(contact.bounced, contact.bound):
             rate = dot6(contact.Ga[0], before[contact.a]) + dot6(contact.Gb[0], before[contact.b])
-            contact.bound = contact.gap0 / dt - contact.restitution * rate
+            contact.bound = contact.gap0 / dt - contact.granted * contact.restitution * rate
             if contact.bounced == 2:
                 contact.bound += dot6(contact.Ga[0], fall[contact.a]) + dot6(contact.Gb[0], fall[contact.b])
     for i in range(scene.limits.shape[0]):
@@ -66,7 +66,7 @@ def bound_again(scene, before, fall, dt):
         for side in range(2):
             if limit.awake[side] != 0 and rises(limit.bounced[side], limit.bound[side]):
                 sign = 1.0 if side == 0 else -1.0
-                limit.bound[side] = end_gap(limit, side, limit.c0) / dt - sign * limit.restitution * rate
+                limit.bound[side] = end_gap(limit, side, limit.c0) / dt - sign * limit.granted * limit.restitution * rate
                 if limit.bounced[side] == 2:
                     limit.bound[side] += sign * drop
 

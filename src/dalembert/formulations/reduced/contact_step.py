@@ -9,7 +9,7 @@ from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.reduced import step
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
-from dalembert.formulations.reduced.encounter import solve_encounter
+from dalembert.formulations.reduced.encounter import limit_work, solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
 from dalembert.formulations.reduced.map_equations import follow_combined
 from dalembert.formulations.reduced.state import JOINT_STATE, Scratch
@@ -205,7 +205,7 @@ def keep(parts, state, scene, taped, entry, kept, used, gamma, dt, number, count
 
 
 run_contact_steps = build_contact_steps(
-    "contact", __file__, solve=solve_encounter,
+    "contact", __file__, solve=solve_encounter, limit_work=limit_work,
     stages=Stages(
         recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
         combined_end, turns_far, accept, combine, finish, record, keep,

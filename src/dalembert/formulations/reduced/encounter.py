@@ -6,6 +6,7 @@ solves with the tree.
 """
 from __future__ import annotations
 
+from dalembert.contact.impacts import build_granting
 from dalembert.contact.nodes import build_nodes
 from dalembert.formulations.reduced.equations import (
     balance,
@@ -316,3 +317,4 @@ interior_point = build_interior_point(
     restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
+limit_work = build_granting("limit_work", __file__, velocity=velocity, falls=True, tree=True)

@@ -42,7 +42,8 @@ class Reduced:
     to 2**max_halvings steps before ``StepFailure``.
 
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
-    limits): what closes more slowly than this does not bounce. Steps in which something closes or opens are made by backward Euler.
+    limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
+    no energy, or "newton", his law as it is, which with friction or several impacts at once may create some. Steps in which something closes or opens are made by backward Euler.
     ``contact``: "interior_point" in these methods; in "linearly_implicit" the RedMax paper's programs, "staggered" (projections in turn,
     the default there) or "single" (one program with ``cone_edges``, which lifts what slides), to compare with.
 
@@ -67,6 +68,7 @@ class Reduced:
     cone: str = "exact"
     cone_edges: int = 4
     resting_speed: float = 0.01
+    impacts: str = "limited"
     contact: str | None = None
     stabilization: float = 0.2
     rtol: float = 1e-8

@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
 from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
+from dalembert.contact.impacts import build_granting, clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
@@ -94,6 +95,7 @@ interior_point = build_interior_point(
     residual=balance, measure=measure, restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
+limit_work = build_granting("limit_work", __file__, velocity=velocity, falls=False, tree=False)
 
 
 @kernel
@@ -117,6 +119,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     balance(Interval(model, work, dt, h, compliance))
     count = prepare(model, work, scene, dt, h, speed)
     guess_impulses(work, scene, state.bodies, state.joints, h)
+    clear_islands(scene)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
     for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
         if attempt >= len(BLUNT) and compliance == 0.0:
@@ -132,7 +135,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             if outcome != SOLVED:
                 break
             woken = wake(work, scene)
-            if woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again) == 0:
+            changed = woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again)
+            if changed == 0 and not (options.limited and limit_work(encounter) > 0):
                 break
             count += woken
             outcome = NOT_CONVERGED

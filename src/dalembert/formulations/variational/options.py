@@ -20,7 +20,8 @@ class Variational:
     2**max_halvings substeps before ``StepFailure``.
 
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
-    limits): what closes more slowly than this does not bounce.
+    limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
+    no energy, or "newton", his law as it is, which with friction or several impacts at once may create some.
     """
 
     dt: float
@@ -30,6 +31,7 @@ class Variational:
     cone: str = "exact"
     cone_edges: int = 4
     resting_speed: float = 0.01
+    impacts: str = "limited"
 
     def __post_init__(self) -> None:
         check_options(self)
