@@ -16,7 +16,7 @@ from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
 #: what the complementarity products are aimed at in the end (m^2/s^2): AIM, SOFT times the square of the largest impulse
-#: over its weight, or, with several contacts, REST times that of what gravity does in the step. A node's pivot is then never below SOFT, which keeps rounding
+#: over its weight, or, where several contacts press, REST times that of what gravity does in the step. A node's pivot is then never below SOFT, which keeps rounding
 #: out of the impulses; and slacks of what rests are so far above the rounding of gaps that they say how impulses are shared that are not
 #: unique. One number for all contacts, since these shares would follow the ratios.
 AIM, SOFT, REST = 1e-12, 3e-9, 2.5e-8
@@ -28,10 +28,11 @@ BOUNDARY = 0.99
 SHORT = 0.2
 #: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
 #: equal would move impulses that are not unique, by far more than is left to the boundary.
-LATE, LONG = 1e-5, 0.7
+LATE, LONG = 1e-6, 0.7
 #: where several contacts press and some slide, products are made equal to this part in the end, in at most so many iterations: impulses
-#: that are not unique, and slides that depend on them, are then functions of the step alone, and have a derivative
-CENTRED, CENTRING, LEVEL = 1e-6, 8, 0.1
+#: that are not unique, and slides that depend on them, are then functions of the step alone, and have a derivative. Below EARLY (m^2/s^2)
+#: they are made equal to LEVEL before they are shrunk: near their end, cones are too sharp for long ways.
+CENTRED, CENTRING, LEVEL, EARLY = 1e-6, 8, 0.1, 1e-5
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
 #: a relaxed solution begins at this speed (m/s) inside the cones, products go down to this part of their mean in an iteration, and are
@@ -68,10 +69,10 @@ def products(scene, speed, blunt):
     total = 0.0
     count = 0
     worst = 0.0
-    contacts = 0
+    pressing = 0
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0:
-            contacts += 1
+            pressing += 1 if scene.contacts[i].gamma > scene.contacts[i].weight * scene.contacts[i].s else 0
             a, b, c = complementarity(scene.contacts[i])
             top = max(top, scene.contacts[i].gamma / scene.contacts[i].weight)
             total += a
@@ -83,22 +84,26 @@ def products(scene, speed, blunt):
         total += a
         count += b
         worst = max(worst, c)
-    rest = REST * speed * speed if contacts > 1 else 0.0
+    rest = REST * speed * speed if pressing > 1 else 0.0
     return total / max(count, 1), worst, count, blunt * max(AIM, max(SOFT * top * top, rest))
 
 
 @kernel
 def off_centre(scene, goal):
-    """By how much, as part of it, products of contacts that press miss what they are aimed at; zero where only one presses or none slides."""
+    """By how much, as part of it, products of contacts miss what they are aimed at; zero where only one presses or none slides."""
     worst = 0.0
     count = 0
     slides = False
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and contact.gamma > contact.weight * contact.s:
-            count += 1
-            slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > goal)
+        if contact.awake != 0:
+            if contact.gamma > contact.weight * contact.s:
+                count += 1
+                slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > goal)
             worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
+            if contact.friction > 0.0 and contact.edges == 0:
+                product = contact.friction * contact.gamma * contact.psi + contact.beta[0] * contact.eta[0] + contact.beta[1] * contact.eta[1]
+                worst = max(worst, abs(product / contact.weight - goal) / goal)
     return worst if count > 1 and slides else 0.0
 
 
@@ -271,7 +276,8 @@ def build_interior_point(
             again = iterations == 2
             late = count > 0 and max(mean, size) < LATE
             kappa = centre if centring > 0 else -goal if late else 0.0
-            level = late and centring == 0 and levelling < CENTRING and mean > 10.0 * goal and off_centre(scene, mean) > LEVEL
+            early = centring == 0 and levelling < CENTRING and max(mean, size) < EARLY and mean > 10.0 * goal
+            level = early and off_centre(scene, mean) > LEVEL
             if level:
                 levelling += 1
                 kappa = mean

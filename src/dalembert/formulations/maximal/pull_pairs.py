@@ -10,7 +10,20 @@ from dalembert.contact.records import PLANE
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.kernels import inline, kernel
 from dalembert.spatial import so3
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_mul, mat_t_vec, mat_vec, scale3, store3, store9, sub3
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load9,
+    mat_mul,
+    mat_t_vec,
+    mat_vec,
+    scale3,
+    store3,
+    store9,
+    sub3,
+)
 
 #: step (m or rad) of the differences
 STEP = 2e-4

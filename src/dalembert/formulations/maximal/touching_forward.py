@@ -19,7 +19,7 @@ from dalembert.contact.nodes import limit_rate
 from dalembert.contact.records import BALL_SUPPORT, PLANE
 from dalembert.contact.shapes import PairList
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
-from dalembert.kernels import kernel
+from dalembert.kernels import inline, kernel
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.compile import compile_model
@@ -91,30 +91,47 @@ def read_nodes(scene, dt, values):
 
 
 class Held(NamedTuple):
-    """Where a step ends: gradients of the gaps of what is awake by both bodies' poses and by its point, the point, and the poses."""
+    """Where a step ends: gradients of the gaps of what is awake, and of all limits' coordinates, by both bodies' poses; of gaps by the
+    contact's point, the point; and the poses.
+    """
 
-    H: np.ndarray  # (contacts, 2, 6)
+    H: np.ndarray  # (contacts + limits, 2, 6)
     lever: np.ndarray  # (contacts, 3) body a's frame
     point: np.ndarray  # (contacts, 3)
     x: np.ndarray  # (n + 1, 3)
     R: np.ndarray  # (n + 1, 9)
 
 
+@inline
+def moved(bodies, held, index, a, b):
+    """What changes by the gradients ``H`` of a node, by how far its bodies are from the pose that is held."""
+    total = 0.0
+    for side in range(2):
+        body = a if side == 0 else b
+        total += dot3(load3(held.H[index, side]), sub3(load3(bodies[body].xn), load3(held.x[body])))
+        turn = so3.log_matrix(mat_t_mul(load9(held.R[body]), load9(bodies[body].Rn)))
+        total += dot3(load3(held.H[index, side, 3:]), turn)
+    return total
+
+
 @kernel
 def gaps_beside(scene, bodies, held, dt, values):
-    """Gaps over dt less their bounds into ``values`` (nodes, 3), but for a constant, by how far the pose at the end is from that held."""
+    """Gaps and ends of limits over dt less their bounds into ``values`` (nodes, 3), but for constants, by how far the pose at the end is from that held."""
     count = 0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake == 0:
             continue
         gap = dot3(load3(held.lever[count]), sub3(load3(contact.point), load3(held.point[count])))
-        for side in range(2):
-            body = contact.a if side == 0 else contact.b
-            gap += dot3(load3(held.H[count, side]), sub3(load3(bodies[body].xn), load3(held.x[body])))
-            turn = so3.log_matrix(mat_t_mul(load9(held.R[body]), load9(bodies[body].Rn)))
-            gap += dot3(load3(held.H[count, side, 3:]), turn)
+        gap += moved(bodies, held, count, contact.a, contact.b)
         values[count, 0] = gap / dt - contact.bound
+        count += 1
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        gap = moved(bodies, held, count, limit.a, limit.b)
+        for side in range(2):
+            if limit.awake[side] != 0:
+                values[count, side] = (gap if side == 0 else -gap) / dt - limit.bound[side]
         count += 1
 
 
@@ -185,11 +202,11 @@ class TouchingNodes:
 
     def hold(self, bodies: np.ndarray) -> None:
         """The step as it ends is the one that gaps are compared with."""
-        contacts = self.section.scene.contacts[self.contacts]
+        contacts, limits = self.section.scene.contacts[self.contacts], self.section.scene.limits
         turned = np.einsum("kji,kj->ki", bodies["Rn"][contacts["a"]].reshape(-1, 3, 3), contacts["n"])
         lever = turned - np.einsum("ki,ki,kj->kj", turned, contacts["axis"], contacts["axis"])
         moving = (contacts["kind"] == PLANE) & (contacts["support"] == BALL_SUPPORT) & np.any(contacts["axis"], axis=1)
-        H = np.stack([contacts["Ha"], contacts["Hb"]], axis=1)
+        H = np.concatenate([np.stack([nodes["Ha"], nodes["Hb"]], axis=1) for nodes in (contacts, limits)])
         self.held = Held(H, np.where(moving[:, None], lever, 0.0), contacts["point"].copy(), bodies["xn"].copy(), bodies["Rn"].copy())
 
     def read(self, scene: Any, bodies: np.ndarray, dt: float, beside: bool) -> np.ndarray:
