@@ -29,6 +29,8 @@ SHORT = 0.2
 #: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
 #: equal would move impulses that are not unique, by far more than is left to the boundary.
 LATE, LONG = 1e-6, 0.7
+#: bounds of sliding velocities above the root of this many products belong to what slides, or holds with little to spare
+SLIDING = 1e-4
 #: where several contacts press and some slide, products are made equal to this part in the end, in at most so many iterations: impulses
 #: that are not unique, and slides that depend on them, are then functions of the step alone, and have a derivative. Below EARLY (m^2/s^2)
 #: they are made equal to LEVEL before they are shrunk: near their end, cones are too sharp for long ways.
@@ -99,7 +101,7 @@ def off_centre(scene, goal):
         if contact.awake != 0:
             if contact.gamma > contact.weight * contact.s:
                 count += 1
-                slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > goal)
+                slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > SLIDING * goal)
             worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
             if contact.friction > 0.0 and contact.edges == 0:
                 product = contact.friction * contact.gamma * contact.psi + contact.beta[0] * contact.eta[0] + contact.beta[1] * contact.eta[1]
@@ -120,8 +122,8 @@ def mean_after(scene, step, count):
 
 
 @kernel
-def open_all(scene, dt, speed):
-    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far."""
+def open_all(scene, dt, speed, even):
+    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far; ``even`` as in ``open_limit``."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
@@ -139,7 +141,7 @@ def open_all(scene, dt, speed):
         limit = scene.limits[i]
         for side in range(2):
             limit.s[side] = limit_rate(limit, side, dt, 0.0)
-        open_limit(limit, speed)
+        open_limit(limit, speed, even)
 
 
 @kernel
@@ -251,7 +253,7 @@ def build_interior_point(
             size, fine = whole_residual(encounter)
             if not fine:
                 return NOT_CONVERGED, 0, size
-        open_all(scene, dt, speed)
+        open_all(scene, dt, speed, False)
         size, fine = whole_residual(encounter)
         reach = 1.0
         for i in range(bodies.shape[0] - 1):
@@ -322,7 +324,7 @@ def build_interior_point(
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
         whole_residual(encounter)
         speed = max(sqrt(kappa), START)
-        open_all(scene, dt, speed)
+        open_all(scene, dt, speed, True)
         size, fine = whole_residual(encounter)
         for iteration in range(max_iterations):
             mean, worst, count, _ = products(scene, 0.0, 1.0)

@@ -1,5 +1,7 @@
 """How a step ends; with contacts also: a body left the room of its list of what is near, or the log of contacts is full."""
 SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 LOST, LOG_FULL = 10, 11
+#: where impact times are resolved: one lies within the step; something strikes at its first knot
+MET, STRIKES = 13, 14
 #: a joint left the range of its spline
 BEYOND = 20

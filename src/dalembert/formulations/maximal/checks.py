@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dalembert.checks import NOT_NEGATIVE, NOTHING, POSITIVE, SHARE, STEP, check_fields, one_of, whole
+from dalembert.checks import NOT_NEGATIVE, NOTHING, POSITIVE, SHARE, STEP, Rule, check_fields, one_of, whole
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -16,9 +16,9 @@ RULES = {
 }
 
 
-def check_options(options: Any) -> None:
-    """Options of a formulation, one by one; what goes together is its own business."""
-    check_fields(options, **RULES)
+def check_options(options: Any, **own: Rule) -> None:
+    """Options of a formulation, one by one, with rules of its ``own``; what goes together is its own business."""
+    check_fields(options, **RULES | own)
     if options.cone_edges % 2:
         raise ModelError(f"{type(options).__name__}: cone_edges must be {RULES['cone_edges'].words}, got {options.cone_edges}")
 

@@ -102,7 +102,7 @@ class TouchingEngine(MaximalEngine):
         self.pairs = PairList(touching, self.grounds.weights, edges)
         sizes = np.maximum(self.pairs.size, self.grounds.size)
         self.contact_options = ContactOptions(
-            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes, options.impacts != "newton",
+            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes, options.impacts != "newton", 0,
         )
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))

@@ -1,18 +1,23 @@
 """What steps a mechanism with contacts, limits or dry friction in joint coordinates."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dalembert.contact.records import Tape
-from dalembert.errors import ModelError
+from dalembert.contact.kept import KEPT_CONTACT
+from dalembert.contact.records import Scene, Tape
+from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.contact_stages import carry_back
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Readings, Start
-from dalembert.formulations.maximal.contact_engine import ContactRecording, TouchingEngine
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine
+from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import new_recording
+from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.reduced.contact_step import (
     CONTACT_BODY_STATE,
     CONTACT_JOINT_STATE,
@@ -21,27 +26,27 @@ from dalembert.formulations.reduced.contact_step import (
     recall_pose,
     run_contact_steps,
 )
+from dalembert.formulations.reduced.contact_tape import keep_ends, new_contact_tape, relax_stages
 from dalembert.formulations.reduced.encounter import BODY
 from dalembert.formulations.reduced.engine import ReducedEngine
+from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, check_maps
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.state import NODE_STATE, new_scratch
 from dalembert.formulations.reduced.step import record
+from dalembert.formulations.reduced.ties import Ties
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.solvers.interior_point import ROUNDING
 from dalembert.solvers.outcomes import SOLVED
 
-#: no tape
-UNTAPED = np.zeros(0)
+NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
 #: blocks of a node: its diagonal, and rows and columns with two bodies
 BLOCKS = 5
 
 
 class ContactEngine(TouchingEngine, ReducedEngine):
     """A mechanism in which something can touch, in joint coordinates; methods start anew at impacts."""
-
-    #: runs with contacts cannot be differentiated yet
-    adjoint = None  # type: ignore[assignment]
 
     state_type = ContactState
 
@@ -55,6 +60,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         super().__init__(mechanism, options)
         self.one_start = False
         self.at_knot = new_scratch(len(self.tree.nodes), len(self.own.splines))
+        self._untaped = new_contact_tape(len(self.tree.nodes), len(self.ties.rows), *self.sizes, len(self.scene.limits), 0)
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
         bodies, joints, _ = self.sizes
@@ -80,8 +86,12 @@ class ContactEngine(TouchingEngine, ReducedEngine):
 
     def _analyse(self) -> None:
         """Number the nodes of contacts and limits behind those of the tree, and make room for them."""
+        self.graph, self.ties = self._room(self.scene)
+
+    def _room(self, scene: Scene) -> tuple[Graph, Ties]:
+        """Room for the contacts and limits of a scene, whose records are told where their blocks are."""
         world, first = self.sizes[0], len(self.tree.nodes)
-        nodes = [node for array in (self.scene.contacts, self.scene.limits) for node in array]
+        nodes = [node for array in (scene.contacts, scene.limits) for node in array]
         for index, node in enumerate(nodes):
             block = BLOCKS * index
             node["node"], node["diagonal"] = first + index, block
@@ -89,11 +99,11 @@ class ContactEngine(TouchingEngine, ReducedEngine):
                 inside = int(node[end]) != world
                 node[there], node[back] = (block + place, block + place + 1) if inside else (-1, -1)
         size = len(self.ties.rows) + 3 * len(nodes)
-        self.ties = self.ties._replace(S=np.zeros((size, size)), order=np.zeros(size, np.int64), vector=np.zeros(size))
+        ties = self.ties._replace(S=np.zeros((size, size)), order=np.zeros(size, np.int64), vector=np.zeros(size))
         work = self.work._replace(
             blocks=np.zeros(BLOCKS * len(nodes), [("M", "f8", (BODY, BODY))]), vector=np.zeros(first + len(nodes), [("v", "f8", BODY)]),
         )
-        self.graph = self.reading._replace(work=work)
+        return self.reading._replace(work=work, contacts=first), ties
 
     def resolve_overlaps(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and orientations near a state's where none overlap: a matter of poses, which maximal coordinates have at hand."""
@@ -105,10 +115,16 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
-        outcome, solved, size, used, _, _ = run_contact_steps(
+        tape = self.tape
+        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else (tape.arrays, tape.count, tape.kept, tape.used)
+        outcome, solved, size, used, entry, _ = run_contact_steps(
             self.parts, state, inputs, self.step_options, self.contact_options, self.scene, recording.plain, recording.tape, self.log, used,
-            done, first, count, dt, UNTAPED, -1, UNTAPED, 0,
+            done, first, count, dt, *taping,
         )
+        if tape is not None:
+            if not self.tableau.stiffly_accurate:
+                keep_ends(tape.arrays, self.tree.nodes, self.tableau.b, tape.count, int(entry))
+            tape.count = int(entry)
         return outcome, solved, size, used
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
@@ -119,6 +135,55 @@ class ContactEngine(TouchingEngine, ReducedEngine):
             self.note_asked(numbers, inputs, done, dt)
             self.note_trouble()
         return done
+
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> TouchingTape:
+        """Room for what some steps leave behind."""
+        self.refuse_derivatives()
+        make = partial(new_contact_tape, len(self.tree.nodes), len(self.ties.rows))
+        return self.touching_tape(make, steps, 1 if self.options.method == "bdf1" else len(self.tableau.b))
+
+    def _firm_graph(self, scene: Scene) -> tuple[Graph, Ties]:
+        return self._room(scene)
+
+    def _relax(self, tape: TouchingTape, section: Section, kappa: float) -> int:
+        from dalembert.formulations.implicit.contact_derivative import touch_of
+
+        self.ties.compliance[0] = self.compliance
+        # no sharper than the run itself (``solvers.interior_point``)
+        tolerance = max(self.options.tolerance, ROUNDING * max(1.0, float(np.abs(self._places[:, :3]).max(initial=0.0))) / self.options.dt)
+        stage = Stage(self.model, self.tree.nodes, section.graph.work, self.own, section.more, self.options.dt)
+        failed = int(relax_stages(
+            stage, self.at_knot, section.scene, tape.arrays, section.kept, section.first, section.begin, section.end, touch_of(self, section), kappa,
+            tolerance, 4 * self.contact_options.max_iterations,
+        ))
+        if not self.tableau.stiffly_accurate:
+            keep_ends(tape.arrays, self.tree.nodes, self.tableau.b, section.begin, section.end)
+        return failed
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        from dalembert.formulations.reduced.contact_forward import TouchingBuilt
+
+        touching, built = TouchingEngine.model_of(self, mechanism), ReducedEngine.model_of(self, mechanism)
+        return TouchingBuilt(*built, touching.grounds, touching.limits, touching.pairs)
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.contact_derivative import ContactAdjoint
+
+        return ContactAdjoint(self, recording.plain, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.contact_forward import ContactForward
+
+        return ContactForward(self, recording.plain, inputs, knots, dt, coordinates, models, step, change)
+
+    def step_matrices(self, tape: Any) -> tuple[np.ndarray, np.ndarray]:
+        raise GradientError(f"steps of {self.mechanism.name!r} cannot be differentiated all at once, as something may touch in it: use Simulation.step_jacobian, step by step")
 
     def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         tape = carry_back(Tape(*(array[:knots] for array in recording.tape)))

@@ -9,6 +9,7 @@ from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.formulations.contact_stages import Stages, build_contact_steps
 from dalembert.formulations.reduced import step
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
+from dalembert.formulations.reduced.contact_tape import keep_encounter
 from dalembert.formulations.reduced.encounter import limit_work, solve_encounter
 from dalembert.formulations.reduced.equations import Stage, place_bodies, place_node, stage_rates
 from dalembert.formulations.reduced.map_equations import follow_combined
@@ -200,8 +201,7 @@ def record(parts, state, recording, knot):
 
 @inline
 def keep(parts, state, scene, taped, entry, kept, used, gamma, dt, number, count, order, rows):
-    """Runs with contacts are not differentiated."""
-    return used
+    return keep_encounter(plain(parts, gamma), state, scene, taped, entry, kept, used, dt, number, count, order, rows)
 
 
 run_contact_steps = build_contact_steps(

@@ -41,7 +41,7 @@ class ReducedAdjoint(StageAdjoint):
     def read(self, first: int, last: int) -> KnotBars:
         """Knots at which nothing is weighed are left out."""
         count, nothing = last - first, np.zeros((0, 0, 0))
-        self.first = knot_states(self.engine.tree.nodes, self.tape, np.zeros(1, dtype=int), self.engine.tableau.stiffly_accurate)[0]
+        self.first = self._states(np.zeros(1, dtype=int))[0]
         if self.pulled is not None:
             return self._read(np.arange(count), first, self.part(first, last), self.new_knots(count))
         knots = KnotBars(np.zeros((count, len(self.node_bars), 6)), *[nothing] * 6)
@@ -59,13 +59,20 @@ class ReducedAdjoint(StageAdjoint):
         """What is read at knots ``at`` of the tape, which begins at knot ``first``."""
         if len(at):
             found, joints = np.zeros((len(at), len(self.node_bars), 6)), self.engine.sizes[1]
-            states = knot_states(self.engine.tree.nodes, self.tape, at, self.engine.tableau.stiffly_accurate)
+            states = self._states(at)
             pull_knots(
                 self.stage, states, self.given.target[first + at], self.coordinates[first + at], cotangents, self.bars, self.node_bars, found,
                 np.zeros((joints, 6)),
             )
             knots.body[at] = found
         return knots
+
+    def _states(self, knots: np.ndarray) -> np.ndarray:
+        return knot_states(self.engine.tree.nodes, self.tape, self.run_of(self.tape), knots, self.engine.tableau.stiffly_accurate)
+
+    def run_of(self, tape: Tape) -> Any:
+        """The arrays of a tape as the run went on."""
+        return tape.arrays
 
     def _take_knots(self, knots: KnotBars, first: int, count: int) -> None:
         if self.pulled is not None:
@@ -118,9 +125,9 @@ def end_of_step(kept: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
     return (kept["xs"], kept["vs"]) if last else (kept["q1"], kept["v1"])
 
 
-def knot_states(tree: np.ndarray, tape: Tape, knots: np.ndarray, stiff: bool) -> np.ndarray:
-    """(knots, nodes) states at some of the knots that the steps of a tape begin and end at; ``stiff``: steps end with a stage."""
-    entries, kind = tape.arrays.nodes[: tape.count], tape.arrays.kind[: tape.count]
+def knot_states(tree: np.ndarray, tape: Tape, arrays: Any, knots: np.ndarray, stiff: bool) -> np.ndarray:
+    """(knots, nodes) states at some of the knots that the steps of a tape with these arrays begin and end at; ``stiff``: steps end with a stage."""
+    entries, kind = arrays.nodes[: tape.count], arrays.kind[: tape.count]
     starts = np.array([step.start for step in tape.steps])
     at_knot = np.flatnonzero(kind[:, 0] == 0)[starts == 0.0]
     inner = knots < len(at_knot)

@@ -96,8 +96,8 @@ class ReducedEngine(TreeEngine):
 
     # ---- derivatives
 
-    def new_tape(self, steps: int) -> Tape:
-        """Room for what some steps leave behind."""
+    def refuse_derivatives(self) -> None:
+        """Raise GradientError for what has no derivative yet."""
         for element in self.mechanism.maps:
             raise GradientError(f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has the coordinate map {element.name!r}; Variational and Implicit do")
         for joint in self.mechanism.joints:
@@ -105,13 +105,12 @@ class ReducedEngine(TreeEngine):
                 raise GradientError(
                     f"runs of {self.mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone"
                 )
-        if self.mechanism.touches:
-            raise GradientError(
-                f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has contacts, limits or dry friction, through which Variational and "
-                "Implicit do. Run it without tape=True, or in one of those."
-            )
         if self.options.switch_charts and np.any(self.starter.charts):
             raise GradientError(f"runs of {self.mechanism.name!r} cannot be differentiated where charts may change: leave switch_charts out, or use rotations='exponential'")
+
+    def new_tape(self, steps: int) -> Tape:
+        """Room for what some steps leave behind."""
+        self.refuse_derivatives()
         from dalembert.formulations.reduced.tape import new_tape
 
         each = 1 if self.options.method == "bdf1" else len(self.tableau.b)

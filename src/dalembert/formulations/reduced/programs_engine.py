@@ -102,6 +102,9 @@ def carry_loads(encounter):
 class ProgramsEngine(ContactEngine):
     """A mechanism with contacts stepped by linearly implicit Euler and quadratic programs."""
 
+    #: solutions of programs are not differentiated
+    adjoint = None  # type: ignore[assignment]
+
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         if len(self.maps.own):

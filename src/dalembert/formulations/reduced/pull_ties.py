@@ -77,27 +77,49 @@ def solve_ties_transposed(stage):
 
     The matrix is [[H, -J^T G^T], [R, D]], and S = D + R H^-1 J^T G^T was factored with it. ``g`` stays.
     """
-    nodes, rows, vector = stage.own.nodes, stage.ties.rows, stage.ties.vector
-    for i in range(nodes.shape[0]):
-        nodes[i].s[:] = 0.0
+    solve_tree_transposed(stage)
+    take_wrenches(stage)
+    solve_dense_transposed(stage.ties.S, stage.ties.order, stage.ties.vector)
+    clear_variations(stage)
+    weigh_variations(stage)
     solve_transposed(stage.tree, stage.own)
-    for i in range(rows.shape[0]):
-        row = rows[i]
+
+
+@inline
+def clear_variations(stage):
+    for i in range(stage.own.nodes.shape[0]):
+        stage.own.nodes[i].s[:] = 0.0
+
+
+@inline
+def solve_tree_transposed(stage):
+    """z of the tree by itself, from ``g``; bars of the wrenches on its nodes in ``e``."""
+    clear_variations(stage)
+    solve_transposed(stage.tree, stage.own)
+
+
+@inline
+def take_wrenches(stage):
+    """Add to the ties' vector what the forces of rows do through the wrenches on the nodes, whose bars are in ``e``."""
+    for i in range(stage.ties.rows.shape[0]):
+        row = stage.ties.rows[i]
         for e in range(row.first, row.first + row.ends):
             end = stage.ties.ends[e]
-            vector[i] -= dot6(load6(end.G), load6(nodes[end.node].e))
-    solve_dense_transposed(stage.ties.S, stage.ties.order, vector)
-    for i in range(nodes.shape[0]):
-        nodes[i].s[:] = 0.0
-    for i in range(rows.shape[0]):
-        row = rows[i]
+            stage.ties.vector[i] -= dot6(load6(end.G), load6(stage.own.nodes[end.node].e))
+
+
+@inline
+def weigh_variations(stage):
+    """Add the rows with the weights in the ties' vector to the bars ``s`` of the nodes' variations."""
+    vector = stage.ties.vector
+    for i in range(stage.ties.rows.shape[0]):
+        row = stage.ties.rows[i]
         by_number, by_rate = (-vector[i], 0.0) if is_closed(row) else (row.K * vector[i], row.D * vector[i])
         for e in range(row.first, row.first + row.ends):
             end = stage.ties.ends[e]
-            s, G = nodes[end.node].s, load6(end.G)
+            s, G = stage.own.nodes[end.node].s, load6(end.G)
             store6(s, add6(load6(s), scale6(by_number, G)))
             store6(s[6:], add6(load6(s[6:]), scale6(by_rate, G)))
-    solve_transposed(stage.tree, stage.own)
 
 
 @kernel

@@ -45,7 +45,7 @@ class ReducedForward(VelocityForward):
     """
 
     def __init__(self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray,
-                 models: Sequence[Built], step: float, change: InputBars) -> None:
+                 models: Sequence[Any], step: float, change: InputBars) -> None:
         super().__init__(engine, recording, inputs, knots, dt, coordinates, [built.model for built in models], step, change)
         #: the tree of each model
         self.trees = {id(built.model): built.tree for built in models} | {id(engine.model): engine.tree}
@@ -117,8 +117,7 @@ class ReducedForward(VelocityForward):
         return beside
 
     def stage(self, here: Built, c: float) -> Stage:
-        engine = self.engine
-        return Stage(here.model, here.tree.nodes, engine.work, engine.own, engine.ties, c)
+        return Stage(here.model, here.tree.nodes, self.work, self.own, self.ties, c)
 
     def state_of(self, nodes: np.ndarray) -> Any:
         return self.engine.view(self.engine._new_state())._replace(nodes=nodes)
@@ -162,17 +161,22 @@ class ReducedForward(VelocityForward):
             entry = self.entry + number
             c = float(arrays.clock[entry, 0])
             before = self._aggregates(order) if order else begun + dt * sum((a * k for a, k in zip(tableau.a[number], slopes)), np.zeros_like(begun))
-            found = self._stage(arrays, entry, knot, step.start + step.length * (1.0 if order else tableau.c[number]), c, before)
+            found = self._stage(tape, entry, knot, step.start + step.length * (1.0 if order else tableau.c[number]), c, before)
             slopes.append(found[1:])
-        end = found[:2]
-        if not order and not tableau.stiffly_accurate:
+        end, stiff = found[:2], bool(order) or tableau.stiffly_accurate
+        if not stiff:
             end = begun + dt * sum((b * k for b, k in zip(tableau.b, slopes)), np.zeros_like(begun))
-        self._accept(*end_of_step(arrays.nodes[self.entry + count - 1], bool(order) or tableau.stiffly_accurate), end)
+        last = self.entry + count - 1
+        self._accept(end_of_step(arrays.nodes[last], stiff), end_of_step(self.run_of(tape).nodes[last], stiff), end)
         self.entry += count
+
+    def run_of(self, tape: Any) -> Any:
+        """The arrays of a tape as the run went on."""
+        return tape.arrays
 
     def _aggregates(self, order: int) -> np.ndarray:
         """Tangents (2, nodes, 3) of the aggregates of the last two knots."""
-        stage, own = self.stage(self.base, self.dt), self.engine.own.nodes
+        stage, own = self.stage(self.base, self.dt), self.own.nodes
 
         def made(step: float, _: Any) -> np.ndarray:
             begin_step(stage, self.state_of(self.moved(self.values, step, self.base)), order)
@@ -183,47 +187,96 @@ class ReducedForward(VelocityForward):
     def _size(self) -> float:
         return max(*(np.abs(part.q).max(initial=0.0) + 0.1 * np.abs(part.v).max(initial=0.0) for part in (self.state, self.older)), 1e-300)
 
-    def _accept(self, q: np.ndarray, v: np.ndarray, end: np.ndarray) -> None:
-        """The tangent of the state after a step, from those of coordinates and rates at its end."""
-        stage, own = self.stage(self.base, self.dt), self.engine.own.nodes
+    def _accept(self, at: tuple[np.ndarray, np.ndarray], run: tuple[np.ndarray, np.ndarray], end: np.ndarray) -> None:
+        """The tangent of the state after a step from those of coordinates and rates at its end, which are ``at``; the run goes on from ``run``."""
+        stage, own = self.stage(self.base, self.dt), self.own.nodes
 
-        def made(step: float) -> np.ndarray:
+        def made(step: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
             before, after = self.state_of(self.moved(self.values, step, self.base)), self.state_of(self.values.copy())
             own["x"], own["v"] = q + step * end[0], v + step * end[1]
             accept(stage, before, after)
             return after.nodes
 
-        reference = made(0.0)
+        reference = made(0.0, *at)
         size = max(self._size(), np.abs(end[0]).max(initial=0.0), 0.1 * np.abs(end[1]).max(initial=0.0))
-        found = self.along(lambda step, _: self.flat(made(step), reference), size)
-        self.older, self.state, self.values = self.state, Tangent(*found), reference
+        found = self.along(lambda step, _: self.flat(made(step, *at), reference), size)
+        self.values = made(0.0, *run)
+        self.older, self.state = self.state, Tangent(*found)
 
-    def _open(self, arrays: Any, entry: int, knot: int, c: float) -> Stage:
+    # ---- what may touch: nothing here
+
+    @property
+    def work(self) -> Any:
+        """The work that a stage is differentiated in."""
+        return self.engine.work
+
+    @property
+    def ties(self) -> Any:
+        return self.engine.ties
+
+    @property
+    def own(self) -> Any:
+        return self.engine.own
+
+    def open_nodes(self, tape: Any, entry: int) -> None:
+        """Begin a stage: which nodes are part of it."""
+
+    def recall(self, stage: Stage, tape: Any, entry: int) -> None:
+        """Put a stage into work and scratch."""
+        recall_stage(stage, tape.arrays, entry)
+
+    def move_nodes(self, stage: Stage, tape: Any, entry: int, beside: np.ndarray, step: float, tangent: np.ndarray) -> None:
+        """Numbers of the nodes of a stage's model, where their rows are taken, with the state ``beside`` that of the tape, and impulses (nodes, 3)."""
+
+    def evaluate(self, stage: Stage) -> bool:
+        """The equations at what is in work and scratch."""
+        return residual(stage)[1]
+
+    def open(self, stage: Stage) -> bool:
+        """Factor Newton's matrix at the solution."""
+        return open_stage(stage, self.bars)
+
+    def node_values(self, c: float) -> np.ndarray:
+        """(nodes, 3) what the nodes look at."""
+        return np.zeros((0, 3))
+
+    def solve_nodes(self, stage: Stage, values: np.ndarray, tangent: np.ndarray) -> np.ndarray:
+        """Newton's directions of nodes of the tree and rows from their residuals, and of contacts (nodes, 3) from tangents of ``node_values`` and impulses."""
+        direction(stage, False)
+        return tangent
+
+    def close_nodes(self) -> None:
+        """A stage is done."""
+
+    def _open(self, tape: Any, entry: int, knot: int, c: float, tangent: np.ndarray) -> Stage:
         """A taped stage with its factored matrix."""
         stage = self.stage(self.base, c)
-        recall_stage(stage, arrays, entry)
-        if not open_stage(stage, self.bars):
+        self.recall(stage, tape, entry)
+        self.move_nodes(stage, tape, entry, self.values, 0.0, tangent)
+        if not self.open(stage):
             raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
         return stage
 
-    def _stage(self, arrays: Any, entry: int, knot: int, share: float, c: float, before: np.ndarray) -> np.ndarray:
+    def _stage(self, tape: Any, entry: int, knot: int, share: float, c: float, before: np.ndarray) -> np.ndarray:
         """Tangents (3, nodes, 3) of coordinates, rates and accelerations at the end of a stage, from those (2, nodes, 3) of its aggregates."""
-        engine, work, own, rows = self.engine, self.engine.work, self.engine.own.nodes, self.engine.ties.rows
+        self.open_nodes(tape, entry)
+        arrays, work, own, rows = tape.arrays, self.work, self.own.nodes, self.ties.rows
         nodes, joints = arrays.nodes[entry], arrays.joints[entry]
         push, given, target, tension = self.inputs_of(knot, share)
         count, tied = len(own), len(rows)
-        dv, dmu = np.zeros((count, 3)), np.zeros(tied)
-        self._open(arrays, entry, knot, c)
+        dv, dmu, dnode = np.zeros((count, 3)), np.zeros(tied), np.zeros((len(self.touching), 3))
+        whole = 3 * len(dnode) + 12 * count + tied
+        self._open(tape, entry, knot, c, dnode)
         rates, forces = own["v"].copy(), rows["mu"].copy()
-        driven = engine.tree.nodes["driven"] == TARGET
+        driven = self.engine.tree.nodes["driven"] == TARGET
 
         def evaluate(step: float, built: Any) -> np.ndarray:
             here = self.built(built)
             stage = self.stage(here, c)
-            recall_stage(stage, arrays, entry)
+            self.recall(stage, tape, entry)
             frames = self.frames(here)
-            back = np.swapaxes(frames, 1, 2)
-            own["turn"] = self.moved(self.values, step, here)["turn"]
+            back, beside = np.swapaxes(frames, 1, 2), self.moved(self.values, step, here)
+            own["turn"] = beside["turn"]
             for name, value, tangent in (("aq", nodes["aq"], before[0]), ("av", nodes["av"], before[1]), ("v", rates, dv)):
                 moved = value + step * tangent
                 moved[self.vectors] = np.einsum("nij,nj->ni", back, moved[self.vectors])
@@ -233,29 +286,33 @@ class ReducedForward(VelocityForward):
             work.couplings["input"] = arrays.couplings[entry]["input"] + step * tension
             rows["mu"] = forces + step * dmu
             follow_targets(stage, joints["target"] + step * target)
-            if not residual(stage)[1]:
+            self.move_nodes(stage, tape, entry, beside, step, dnode)
+            if not self.evaluate(stage):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
             found = np.stack([own["g"], own["x"], own["v"], own["a"]])
             found[:, self.vectors] = np.einsum("nij,knj->kni", frames, found[:, self.vectors])
-            return np.concatenate([found.ravel(), rows["r"]])
+            return np.concatenate([self.node_values(c).ravel(), found.ravel(), rows["r"]])
 
-        def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return values[: 12 * count].reshape(4, count, 3), values[12 * count :]
+        def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            touching, tree, tying = np.split(values * np.ones(whole), [3 * len(dnode), 3 * len(dnode) + 12 * count])
+            return touching.reshape(-1, 3), tree.reshape(4, count, 3), tying
 
         size = max(self._size(), np.abs(before[0]).max(initial=0.0), 0.1 * np.abs(before[1]).max(initial=0.0), np.abs(target).max(initial=0.0))
         size = max(size, *(1e-3 * np.abs(part).max(initial=0.0) for part in (push, given, tension)))
         for _ in range(PASSES):
-            left, right = split(self.difference(evaluate, size) * np.ones(12 * count + tied))
-            stage = self._open(arrays, entry, knot, c)
+            values, left, right = split(self.difference(evaluate, size))
+            stage = self._open(tape, entry, knot, c, dnode)
             scale = max(np.abs(dv).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
             own["g"], rows["r"] = left[0], right
-            direction(stage, False)
+            dnode = self.solve_nodes(stage, values, dnode)
             change, pushed = np.where(driven[:, None], 0.0, own["dq"] / c), rows["dmu"].copy()
             dv, dmu = dv - change, dmu - pushed
             size = max(size, 0.1 * np.abs(dv).max(initial=0.0))
             if max(np.abs(change).max(initial=0.0), np.abs(pushed).max(initial=0.0)) < 1e-11 * scale:
                 break
-        return check_finite(split(self.difference(evaluate, size) * np.ones(12 * count + tied))[0][1:], self.mechanism.name)
+        after = check_finite(split(self.difference(evaluate, size))[1][1:], self.mechanism.name)
+        self.close_nodes()
+        return after
 
 
 def state_at(kept: np.ndarray) -> np.ndarray:

@@ -338,46 +338,58 @@ def pull_steps(stage, tableau, tape, last, bars, nodes, at_knots, knots, pushes,
     model, tree, work, own, ties = stage.model, stage.tree, stage.work, stage.own, stage.ties
     worst = 0.0
     for entry in range(last - 1, -1, -1):
-        c, dt = tape.clock[entry, 0], tape.clock[entry, 1]
-        number, stages, order = tape.kind[entry, 0], tape.kind[entry, 1], tape.kind[entry, 2]
-        here = Stage(model, tree, work, own, ties, c)
-        clear_stage(model, bars, nodes)
-        if number == stages - 1:
-            for i in range(nodes.shape[0]):
-                for k in range(6):
-                    nodes[i].total[k], nodes[i].older[k] = nodes[i].older[k], 0.0
-                    for j in range(stages):
-                        nodes[i].k[j, k] = 0.0
-            if order > 0 or tableau.stiffly_accurate:
-                pull_accept(tree, tape, entry, nodes, True)
-            else:
-                pull_combined(tree, tape, entry, nodes, tableau.b, dt, stages)
-        for i in range(nodes.shape[0]):
-            bar = nodes[i]
-            for j in range(3):
-                bar.v[j] += bar.k[number, j]
-                bar.a[j] += bar.k[number, 3 + j]
+        here = Stage(model, tree, work, own, ties, tape.clock[entry, 0])
+        begin_bars(here, tableau, tape, entry, bars, nodes)
         recall_stage(here, tape, entry)
         if not open_stage(here, bars):
             return -1.0
         worst = max(worst, pull_stage(here, bars, nodes))
-        pull_aggregates(here, tape, entry, bars, nodes, tableau.a, number, dt, order)
-        for i in range(model.bodies.shape[0] - 1):
-            for k in range(6):
-                pushes[entry, i, k] = bars.bodies[i].push[k]
-        for i in range(model.joints.shape[0]):
-            for k in range(6):
-                joint_bars[entry, 0, i, k] = bars.joints[i].input[k]
-                joint_bars[entry, 1, i, k] = bars.joints[i].target[k]
-        for i in range(model.couplings.shape[0]):
-            tensions[entry, i] = bars.couplings[i].input
-        if number == 0:
-            for i in range(nodes.shape[0]):
-                for k in range(6):
-                    nodes[i].after[k] = nodes[i].total[k]
-                    if knots[entry] >= 0:
-                        nodes[i].after[k] += at_knots[knots[entry], i, k]
+        end_bars(here, tableau, tape, entry, bars, nodes, at_knots, knots, pushes, joint_bars, tensions)
     return worst
+
+
+@kernel
+def begin_bars(stage, tableau, tape, entry, bars, nodes):
+    """Bars of x, x', x'' at the end of a stage, from those of the state after its step and of its derivatives."""
+    dt, number, stages, order = tape.clock[entry, 1], tape.kind[entry, 0], tape.kind[entry, 1], tape.kind[entry, 2]
+    clear_stage(stage.model, bars, nodes)
+    if number == stages - 1:
+        for i in range(nodes.shape[0]):
+            for k in range(6):
+                nodes[i].total[k], nodes[i].older[k] = nodes[i].older[k], 0.0
+                for j in range(stages):
+                    nodes[i].k[j, k] = 0.0
+        if order > 0 or tableau.stiffly_accurate:
+            pull_accept(stage.tree, tape, entry, nodes, True)
+        else:
+            pull_combined(stage.tree, tape, entry, nodes, tableau.b, dt, stages)
+    for i in range(nodes.shape[0]):
+        bar = nodes[i]
+        for j in range(3):
+            bar.v[j] += bar.k[number, j]
+            bar.a[j] += bar.k[number, 3 + j]
+
+
+@kernel
+def end_bars(stage, tableau, tape, entry, bars, nodes, at_knots, knots, pushes, joint_bars, tensions):
+    """From bars of x, x', x'' and of the aggregates to those of what a stage began with, and of its inputs and targets; see ``pull_steps``."""
+    model, number = stage.model, tape.kind[entry, 0]
+    pull_aggregates(stage, tape, entry, bars, nodes, tableau.a, number, tape.clock[entry, 1], tape.kind[entry, 2])
+    for i in range(model.bodies.shape[0] - 1):
+        for k in range(6):
+            pushes[entry, i, k] = bars.bodies[i].push[k]
+    for i in range(model.joints.shape[0]):
+        for k in range(6):
+            joint_bars[entry, 0, i, k] = bars.joints[i].input[k]
+            joint_bars[entry, 1, i, k] = bars.joints[i].target[k]
+    for i in range(model.couplings.shape[0]):
+        tensions[entry, i] = bars.couplings[i].input
+    if number == 0:
+        for i in range(nodes.shape[0]):
+            for k in range(6):
+                nodes[i].after[k] = nodes[i].total[k]
+                if knots[entry] >= 0:
+                    nodes[i].after[k] += at_knots[knots[entry], i, k]
 
 
 @kernel

@@ -6,8 +6,18 @@ from math import sqrt
 import numpy as np
 
 from dalembert.contact.bearing import bear
-from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
-from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
+from dalembert.contact.events import ROUNDS, bounce, guess_impulses, prepare, strays, tunnels, wake
+from dalembert.contact.flights import OFF, STAY, let_fly, meet
+from dalembert.contact.forces import (
+    add_force,
+    keep_forces,
+    keep_places,
+    lasting_end,
+    lasting_share,
+    note_state,
+    something_hits,
+    write_log,
+)
 from dalembert.contact.impacts import build_granting, clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
@@ -39,7 +49,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
-from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
 
@@ -118,6 +128,10 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
     count = prepare(model, work, scene, dt, h, speed)
+    if options.events != OFF:
+        count = let_fly(model, work, scene, state.clock[0] == 0.0, options.resting)
+        if count < 0 or options.events == STAY:
+            return STRIKES, 0, 0.0
     guess_impulses(work, scene, state.bodies, state.joints, h)
     clear_islands(scene)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
@@ -134,8 +148,15 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             iterations += spent
             if outcome != SOLVED:
                 break
-            woken = wake(work, scene)
-            changed = woken + bounce(model, work, scene, dt, options.resting) + bear(model, work, scene.limits, again)
+            if options.events == OFF:
+                woken = wake(work, scene)
+                changed = woken + bounce(model, work, scene, dt, options.resting)
+            else:
+                woken = meet(model, work, scene, 0.5 * dt / h, options.resting, options.events)
+                changed = woken
+                if woken < 0:
+                    return MET, iterations, size
+            changed += bear(model, work, scene.limits, again)
             if changed == 0 and not (options.limited and limit_work(encounter) > 0):
                 break
             count += woken
@@ -189,6 +210,7 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
     """
     world = model.bodies.shape[0] - 1
     after = tape.after[knot]
+    hit = something_hits(model, work, scene, resting)
     c = 0.5 * dt * kick
     for i in range(world):
         body, fixed = work.bodies[i], model.bodies[i]
@@ -215,14 +237,15 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         # Without joints nothing else answers, and all of an impulse is taken as a blow: the energy then never rises.
-        if contact.awake != 0 and (model.joints.shape[0] == 0 or is_impact(model, work, contact, resting)):
+        if contact.awake != 0:
+            part = 1.0 if model.joints.shape[0] == 0 else 1.0 - lasting_share(model, work, contact, resting, hit)
             for k in range(3):
-                blow = c * (contact.gamma if k == 0 else contact.beta[k - 1])
+                blow = c * part * (contact.gamma if k == 0 else contact.beta[k - 1])
                 add_impulse(after, world, contact.a, blow, contact.Ga[k])
                 add_impulse(after, world, contact.b, blow, contact.Gb[k])
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
-        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting))
+        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting, hit))
         add_impulse(after, world, limit.a, blow, limit.Ga)
         add_impulse(after, world, limit.b, blow, limit.Gb)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dalembert.checks import one_of
+from dalembert.errors import ModelError
 from dalembert.formulations.maximal.checks import check_options
 from dalembert.mechanism.mechanism import Mechanism
 
@@ -22,6 +24,8 @@ class Variational:
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
     limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
     no energy, or "newton", his law as it is, which with friction or several impacts at once may create some.
+    ``events``: "exact" finds the time of every impact within its step, which is divided there; ``impacts`` may then also be "sequential":
+    what closes at one moment strikes one after the other, as in a cradle.
     """
 
     dt: float
@@ -32,13 +36,22 @@ class Variational:
     cone_edges: int = 4
     resting_speed: float = 0.01
     impacts: str = "limited"
+    events: str | None = None
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_options(self, impacts=one_of("limited", "newton", "sequential"), events=one_of("exact", None))
+        if self.events and self.cone != "exact":
+            raise ModelError('Variational: events="exact" takes the exact cone alone')
+        if self.impacts == "sequential" and not self.events:
+            raise ModelError('Variational: impacts="sequential" needs events="exact", where impacts have a moment of their own')
 
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""
         if mechanism.touches:
+            if self.events:
+                from dalembert.formulations.variational.event_engine import EventEngine
+
+                return EventEngine(mechanism, self)
             from dalembert.formulations.variational.contact_engine import ContactEngine
 
             return ContactEngine(mechanism, self)

@@ -1,0 +1,136 @@
+"""A forward pass over a run with contacts, limits or dry friction in joint coordinates."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.contact.narrow import POLYHEDRON, find_features
+from dalembert.contact.nodes import Encounter
+from dalembert.contact.shapes import PairList
+from dalembert.formulations.derivatives import InputBars
+from dalembert.formulations.engine import Inputs
+from dalembert.formulations.implicit.contact_derivative import touch_of
+from dalembert.formulations.implicit.contact_tape import place_rows
+from dalembert.formulations.maximal.contact_engine import Section
+from dalembert.formulations.maximal.forward import OFFSETS
+from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
+from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
+from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter
+from dalembert.formulations.reduced.contact_tape import place_past, recall_encounter, stand
+from dalembert.formulations.reduced.encounter import measure, motion_to_end, solve_encounter_system
+from dalembert.formulations.reduced.equations import Stage
+from dalembert.formulations.reduced.sensitivities import ReducedForward
+from dalembert.formulations.reduced.state import NODE_STATE
+from dalembert.kernels import kernel
+from dalembert.model.records import Model
+from dalembert.model.tree import Tree
+
+
+class TouchingBuilt(NamedTuple):
+    """A mechanism as the kernels of joint coordinates take it, with what may touch in it (``TouchingModel``)."""
+
+    model: Model
+    tree: Tree
+    grounds: np.ndarray
+    limits: np.ndarray
+    pairs: PairList
+
+
+@kernel
+def evaluate_encounter(stage, scene, knot_at, touch):
+    """Features at the knot, rows where they are taken, and the equations at the iterate; False when that is of no use."""
+    find_features(knot_at, scene.contacts, scene.shapes)
+    place_rows(stage.model, stage.work, scene, touch.rows_at)
+    bound_again(scene, touch.velocity[BEFORE], touch.velocity[FALL], stage.c)
+    return motion_to_end(stage)[1] and node_residual(Encounter(stage, scene, stage.c))[1] and measure(stage)[1]
+
+
+class ContactForward(ReducedForward):
+    """``models`` are ``TouchingBuilt``."""
+
+    def __init__(
+        self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[TouchingBuilt],
+        step: float, change: InputBars,
+    ) -> None:
+        super().__init__(engine, recording, inputs, knots, dt, coordinates, models, step, change)
+        self.nodes = TouchingNodes(engine, models, step, OFFSETS)
+        self.section: Section | None = None
+        self.touch: Touch | None = None
+        self.scene: Any = None
+        # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
+        self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
+
+    @property
+    def work(self) -> Any:
+        return self.engine.work if self.section is None else self.section.graph.work
+
+    @property
+    def ties(self) -> Any:
+        return self.engine.ties if self.section is None else self.section.more
+
+    def segment(self, tape: Any, first: int, last: int) -> None:
+        assert isinstance(tape, TouchingTape)
+        self.sections = list(self.engine.sections(tape))
+        super().segment(tape, first, last)
+        self.section = None
+
+    def run_of(self, tape: Any) -> Any:
+        return tape.run.arrays
+
+    def open_nodes(self, tape: Any, entry: int) -> None:
+        section = next(section for section in self.sections if section.begin <= entry < section.end)
+        if section is not self.section:
+            self.section, self.touch = section, touch_of(self.engine, section)
+            self.knot_at = self.touch.rows_at.copy()
+        self.nodes.section = section
+        self.recall(self.stage(self.base, float(tape.arrays.clock[entry, 0])), tape, entry)
+        self.touching = self.nodes.awake()
+
+    def recall(self, stage: Stage, tape: Any, entry: int) -> None:
+        section = self.section
+        assert section is not None
+        self.scene = section.scene
+        recall_encounter(stage, self.engine.at_knot, self.scene, tape.arrays, section.kept, section.first, entry, self.touch)
+
+    def move_nodes(self, stage: Stage, tape: Any, entry: int, beside: np.ndarray, step: float, tangent: np.ndarray) -> None:
+        self.scene = self.nodes.put(step, tangent, stage.model)
+        knot, past, bodies = self.engine.at_knot, tape.arrays.nodes[entry].copy(), self.engine.tree.node_of
+        for name in NODE_STATE.names or ():
+            past[name] = beside[name]
+        place_past(stage.model, stage.tree, knot, past, False)
+        self.knot_at["x"][:-1], self.knot_at["R"][:-1] = knot.nodes["place"][bodies], knot.nodes["W"][bodies]
+        stand(stage, knot, past, int(tape.arrays.rows_at[entry]), self.touch)
+
+    def evaluate(self, stage: Stage) -> bool:
+        return evaluate_encounter(stage, self.scene, self.knot_at, self.touch)
+
+    def open(self, stage: Stage) -> bool:
+        assert self.touch is not None
+        place_rows(stage.model, stage.work, self.scene, self.touch.rows_at)
+        return open_encounter(stage, self.scene, self.bars, self.touch)
+
+    def node_values(self, c: float) -> np.ndarray:
+        values = np.zeros((len(self.touching), 3))
+        read_nodes(self.scene, c, values)
+        return values
+
+    def solve_nodes(self, stage: Stage, values: np.ndarray, tangent: np.ndarray) -> np.ndarray:
+        rows, vector = np.zeros_like(tangent), stage.work.vector["v"]
+        linear_rows(self.scene, np.zeros((3, 3)), np.ascontiguousarray(values), tangent, self.nodes.laws, stage.c, rows)
+        vector[:] = 0.0
+        vector[self.touching, :3] = rows
+        stage.ties.pull[0] = 0.0
+        solve_encounter_system(Encounter(stage, self.scene, stage.c))
+        return tangent - vector[self.touching, :3]
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """All but forces of joints, which depend on those of contacts."""
+        return {name: values for name, values in super().outputs().items() if name not in ("force", "torque")}
+
+    def close_nodes(self) -> None:
+        stage = self.stage(self.base, self.dt)
+        self.nodes.put(0.0, np.zeros((len(self.touching), 3)), stage.model)  # the scene is used again
