@@ -15,6 +15,7 @@ from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.formulations.variational.blows import Closed
 from dalembert.formulations.variational.contact_derivative import ContactAdjoint
 from dalembert.formulations.variational.contact_tape import pull_contact_steps
 from dalembert.formulations.variational.derivative import LOOSE
@@ -251,6 +252,12 @@ class EventAdjoint(ContactAdjoint):
 
     # ---- numbers
 
+    def weighed(self, maps: Maps, one: Any, heavy: bool) -> Closed:
+        """What is closed at an impact of another model; if that is but heavier, with the mass matrix in the place of the mobility."""
+        zero = np.zeros((self.engine.sizes[0], 6))
+        closed, _ = maps.closed(zero, None if heavy else one)
+        return closed._replace(mobility=self.engine.mass_matrix(one.model)) if heavy else closed
+
     def parameter(self, name: str) -> np.ndarray | None:
         found = super().parameter(name)
         if not self.by_model or name == "gravity":
@@ -260,10 +267,10 @@ class EventAdjoint(ContactAdjoint):
         for maps, _ in self.by_closed:
             if not any(maps is other for other in impacts):
                 impacts.append(maps)
-        zero = np.zeros((self.engine.sizes[0], 6))
+        zero, heavy = np.zeros((self.engine.sizes[0], 6)), name.endswith((".mass", ".inertia", ".armature"))
         more, scale = np.zeros(here.shape), float(np.abs(here).max(initial=0.0)) or 0.05
         for index in np.ndindex(here.shape):
-            step = PART * scale
+            step = PART * (float(np.sqrt(here[index[0], index[0]] * here[index[1], index[1]])) if name.endswith(".inertia") else scale)
 
             def value(offset: float, index: Any = index) -> np.ndarray:
                 beside = here.copy()
@@ -272,7 +279,7 @@ class EventAdjoint(ContactAdjoint):
                     beside = 0.5 * (beside + beside.T)
                 one = self.engine.model_of(with_parameters(self.mechanism, {name: beside}, checked=False))
                 functions = [np.atleast_1d(sum(function(one) for function in self.by_model))]
-                return np.concatenate([*functions, *(packed(maps.closed(zero, one)[0]) for maps in impacts)])
+                return np.concatenate([*functions, *(packed(self.weighed(maps, one, heavy)) for maps in impacts)])
 
             if name.endswith((".restitution", ".friction")):  # which they are linear in, and which have ends
                 high = min(step, 1.0 - float(here[index])) if name.endswith("restitution") else step
@@ -282,10 +289,12 @@ class EventAdjoint(ContactAdjoint):
                 found_slopes = slope(value, step)
             more[index], begin = found_slopes[0], 1
             for maps in impacts:
-                size = len(packed(maps.closed(zero)[0]))
-                for other, along in self.by_closed:
-                    if other is maps:
-                        more[index] += along(found_slopes[begin : begin + size])
+                closed, _ = maps.closed(zero)
+                size, count = len(packed(closed)), closed.mobility.size
+                change = found_slopes[begin : begin + size]
+                if heavy:  # d(mobility) = -N dM N
+                    change[size - count :] = -(closed.mobility @ change[size - count :].reshape(closed.mobility.shape) @ closed.mobility).ravel()
+                more[index] += sum(along(change) for other, along in self.by_closed if other is maps)
                 begin += size
         if found is None:
             return more if np.any(more) else None

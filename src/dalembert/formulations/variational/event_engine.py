@@ -16,10 +16,11 @@ from dalembert.contact.records import ENTRY
 from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Source
+from dalembert.formulations.maximal.kinks import Kink
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.variational.blows import Blow, Closed, blows
+from dalembert.formulations.variational.blows import OPEN, Blow, Closed, blows
 from dalembert.formulations.variational.contact_engine import ContactEngine
 from dalembert.formulations.variational.event_maps import Event
 from dalembert.formulations.variational.options import Variational
@@ -30,6 +31,8 @@ from dalembert.solvers.outcomes import MET, STRIKES
 
 #: most impacts between two knots
 CROWD = 10_000
+#: impulses below this part of the largest of an impact may as well be none
+UNSURE = 1e-6
 #: an impact so shortly before the end of an interval (part of it) is one at its end
 REST = 1e-9
 
@@ -243,29 +246,35 @@ class EventEngine(ContactEngine):
     def mobility(self, model: Model) -> np.ndarray:
         """(6n, 6n) velocities per impulse at the knot in the work, with what the joints hold."""
         n, work = self.sizes[0], self.graph.work
-        M, held = np.zeros((6 * n, 6 * n)), []
-        for i in range(n):
-            M[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = model.bodies["mass"][i] * np.eye(3)
-            M[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = model.bodies["inertia"][i].reshape(3, 3)
-        for joint, at in zip(model.joints, work.joints):
-            for k in range(int(joint["rows"])):
-                row = self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
-                if k < joint["locks"]:
-                    held.append(row)
-                else:
-                    M += joint["armature"][int(joint["row_direction"][k])] * np.outer(row, row)
+        held = [
+            self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
+            for joint, at in zip(model.joints, work.joints) for k in range(int(joint["locks"]))
+        ]
         for coupling in model.couplings:
             if coupling["law"] == CONSTRAINT:
                 row = np.zeros((n + 1, 6))
                 for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
                     row[int(model.ends[e])] += work.ends["G"][e]
                 held.append(row[:-1].ravel())
-        N = np.linalg.inv(M)
+        N = np.linalg.inv(self.mass_matrix(model))
         if held:
             J = np.array(held)
             B = N @ J.T
             N = N - B @ np.linalg.pinv(J @ B, rcond=1e-12, hermitian=True) @ B.T
         return N
+
+    def mass_matrix(self, model: Model) -> np.ndarray:
+        """(6n, 6n) of the bodies, with inertias reflected along the joints' directions in the work."""
+        n = self.sizes[0]
+        M = np.zeros((6 * n, 6 * n))
+        for i in range(n):
+            M[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = model.bodies["mass"][i] * np.eye(3)
+            M[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = model.bodies["inertia"][i].reshape(3, 3)
+        for joint, at in zip(model.joints, self.graph.work.joints):
+            for k in range(int(joint["locks"]), int(joint["rows"])):
+                row = self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
+                M += joint["armature"][int(joint["row_direction"][k])] * np.outer(row, row)
+        return M
 
     def begin_anew(self, numbers: np.ndarray, velocity: np.ndarray) -> None:
         """A start at the state's knot with velocities (n, 6)."""
@@ -294,6 +303,15 @@ class EventEngine(ContactEngine):
 
     def relaxed(self, tape: TouchingTape, smoothing: float) -> TouchingTape:
         raise GradientError("gradient_smoothing is for runs without events: impacts that have a moment of their own are not smoothed")
+
+    def kinks(self, tape: TouchingTape) -> list[Kink]:
+        found = super().kinks(tape)
+        for event in tape.events:
+            for blow in event.blows:
+                push = blow.impulse[:, 0]
+                if np.any((blow.kind != OPEN) & (push < UNSURE * push.max(initial=0.0))):
+                    found.append(Kink(event.knot, "contacts strike together, of which some are not needed"))
+        return found
 
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         from dalembert.formulations.variational.event_adjoint import EventAdjoint
