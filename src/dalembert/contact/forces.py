@@ -4,7 +4,7 @@ Impulses act over ``1 / kick`` seconds: of a variational step the kick at its fi
 """
 from __future__ import annotations
 
-from dalembert.contact.events import is_impact, limit_approach
+from dalembert.contact.events import TOUCH, is_impact, limit_approach
 from dalembert.contact.nodes import limit_impulse
 from dalembert.kernels import inline, kernel
 
@@ -29,20 +29,48 @@ def add_force(wrench, world, contact, kick):
                 wrench[contact.b, c] += force * contact.Gb[k, c]
 
 
+@kernel
+def something_hits(model, work, scene, resting):
+    """True when something closed faster than ``resting`` (m/s) before the knot and is pushed back.
+
+    What rests then answers the blow, and its impulse mixes that with what lasts, of which no more can be told than what lasted in the step before.
+    """
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and contact.gamma > TOUCH * contact.weight and is_impact(model, work, contact, resting):
+            return True
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        for side in range(2):
+            if limit.awake[side] != 0 and limit.gamma[side] > TOUCH * limit.weight and limit_approach(model, work, limit, side) < -resting:
+                return True
+    return False
+
+
 @inline
-def lasting_end(model, work, limit, resting):
-    """Impulse of a limit's ends without impacts."""
+def lasting_end(model, work, limit, resting, hit):
+    """Impulse of a limit's ends without impacts; ``hit`` as ``something_hits`` says."""
     ends = 0.0
     for side in range(2):
         if limit.awake[side] != 0 and not limit_approach(model, work, limit, side) < -resting:
-            ends += limit.gamma[side] if side == 0 else -limit.gamma[side]
+            push = min(limit.gamma[side], limit.gamma0[side]) if hit else limit.gamma[side]
+            ends += push if side == 0 else -push
     return ends
+
+
+@inline
+def lasting_share(model, work, contact, resting, hit):
+    """The part of a contact's impulse that lasts."""
+    if is_impact(model, work, contact, resting):
+        return 0.0
+    return max(contact.gamma0, 0.0) / contact.gamma if hit and contact.gamma0 < contact.gamma else 1.0
 
 
 @kernel
 def keep_forces(model, work, scene, after, kick, resting):
     """Write what lasts of the forces of contacts, limits and dry friction, all but impacts, into the state after the step."""
     world = model.bodies.shape[0] - 1
+    hit = something_hits(model, work, scene, resting)
     for i in range(world):
         for c in range(6):
             after.bodies[i].wrench[c] = 0.0
@@ -53,9 +81,10 @@ def keep_forces(model, work, scene, after, kick, resting):
             after.joints[i].hold[c] = 0.0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and not is_impact(model, work, contact, resting):
+        share = lasting_share(model, work, contact, resting, hit) if contact.awake != 0 else 0.0
+        if share > 0.0:
             for k in range(3):
-                force = kick * (contact.gamma if k == 0 else contact.beta[k - 1])
+                force = kick * share * (contact.gamma if k == 0 else contact.beta[k - 1])
                 for c in range(6):
                     if contact.a != world:
                         after.bodies[contact.a].wrench[c] += force * contact.Ga[k, c]
@@ -65,7 +94,7 @@ def keep_forces(model, work, scene, after, kick, resting):
         limit = scene.limits[i]
         _, drag = limit_impulse(limit)
         after.joints[limit.joint].friction[limit.direction] += kick * drag
-        after.joints[limit.joint].limit[limit.direction] += kick * lasting_end(model, work, limit, resting)
+        after.joints[limit.joint].limit[limit.direction] += kick * lasting_end(model, work, limit, resting, hit)
         if limit.bears != 0:
             after.joints[limit.joint].hold[limit.direction] = kick * limit.full
 

@@ -3,7 +3,8 @@
     (c - lower)/dt - bound = s >= 0,  gamma >= 0,  s gamma = kappa        and the same for the upper end, mirrored;
     |beta| <= h * friction,  beta against the rate eta of the direction   (a cone of two: Coulomb on one direction).
 
-Impulses are in units of ``weight``, the direction's own inertia, as for contacts (see ``cone``).
+Impulses are in units of ``weight``, the direction's own inertia, as for contacts (see ``cone``). The product of friction that is weak
+against all that moves is measured by less, ``unit``: the same kappa as for limits would ask for sliding at kappa / cap.
 """
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from dalembert.model.records import BALL
 from dalembert.model.rows import coordinates, direction_gradient
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import add3, neg3, scale3
+
+#: bounds of friction below this part of the speed that a step begins with count as weak
+WEAK = 1e-4
 
 
 @inline
@@ -47,9 +51,10 @@ def coordinate_at(joint, at, i, y, C, values):
 
 
 @kernel
-def open_limit(l, speed):
-    """A start inside, near ``gamma0`` and ``beta0``; ``speed`` in units of the direction's rate."""
+def open_limit(l, speed, even):
+    """A start inside, near ``gamma0`` and ``beta0``; ``speed`` in units of the direction's rate; ``even``: weak friction is measured as all else."""
     m = l.weight
+    l.unit = m if even else min(m, l.cap / (WEAK * speed))
     for side in range(2):
         l.s[side] = max(l.s[side], speed)
         l.gamma[side] = max(l.gamma0[side], m * speed)
@@ -71,10 +76,10 @@ def limit_products(l):
             worst = max(worst, product)
             count += 1
     if l.cap > 0.0:
-        scalar = (l.cap * l.psi + l.beta * l.eta) * m
+        scalar = (l.cap * l.psi + l.beta * l.eta) / l.unit
         total += scalar
         count += 1
-        worst = max(worst, max(scalar, abs(l.cap * l.eta + l.psi * l.beta) * m))
+        worst = max(worst, max(scalar, abs(l.cap * l.eta + l.psi * l.beta) / l.unit))
     return total, count, worst
 
 
@@ -86,7 +91,7 @@ def limit_products_after(l, step):
         if l.awake[side] != 0:
             total += (l.s[side] + step * l.ds[side]) * (l.gamma[side] + step * l.dgamma[side]) * m
     if l.cap > 0.0:
-        total += (l.cap * (l.psi + step * l.dpsi) + (l.beta + step * l.dbeta) * (l.eta + step * l.deta)) * m
+        total += (l.cap * (l.psi + step * l.dpsi) + (l.beta + step * l.dbeta) * (l.eta + step * l.deta)) / l.unit
     return total
 
 
@@ -130,7 +135,7 @@ def limit_residual(l, kappa, second, rate0, rate1):
         r1 = (l.gamma[1] * rate1 - want) / (l.gamma[1] + l.weight * l.s[1])
     if l.cap > 0.0:
         scalar = l.cap * l.psi + l.beta * l.eta
-        rho = wanted(kappa, scalar, l.weight)
+        rho = wanted(kappa, scalar, l.unit)
         x = (1.0 - kept_share(kappa, rho, scalar)) * (l.cap * l.eta + l.psi * l.beta)
         rho -= scalar
         if second:
@@ -145,7 +150,7 @@ def limit_direction(l, kappa, second, rate0, rate1, change, dgamma0, dgamma1, db
     """Recover the eliminated directions and store all of them; ``change`` is H dv."""
     if l.cap > 0.0:
         scalar = l.cap * l.psi + l.beta * l.eta
-        rho = wanted(kappa, scalar, l.weight) - scalar
+        rho = wanted(kappa, scalar, l.unit) - scalar
         if second:
             rho -= l.dbeta * l.deta
         l.dpsi = (rho - l.beta * deta - l.eta * dbeta) / l.cap

@@ -62,8 +62,9 @@ LIMIT = np.dtype(
         F, end=2, restitution=0, friction=0, weight=0, bearing=4, granted=0,
         # row of the direction at the knot and at the end, coordinate there; gradients by the unknowns, as of contacts
         c0=0, Ga=6, Gb=6, c=0, Ha=6, Hb=6, Ka=MOST, Kb=MOST, Ta=MOST, Tb=MOST,
-        # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone
-        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0,
+        # ``cap``: bound of friction; ``full``: that of a bearing if it moved along this direction alone; ``unit``: inertia by which the product
+        # of friction is measured
+        bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0, unit=0,
         gamma0=2, beta0=0,
     )
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.kernels import allocating, inline
 from dalembert.linalg.heap import settle, take_first
-from dalembert.linalg.support import SUPPORT, assign_rows, build_edges, is_supported
+from dalembert.linalg.support import SUPPORT, assign_rows, build_edges, build_parts, is_supported, join_parts, part_of
 
 NODE = np.dtype(
     [
@@ -42,11 +42,13 @@ def eliminate(
     neighbour: np.ndarray,
     position: np.ndarray | None,
     limit: int,
+    firm: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Eliminate every node and return ``order, start, parents, work``.
 
     ``neighbour[offset[i]:offset[i + 1]]`` are the neighbours of node i. With a ``position`` per node the nodes go in
-    that order, without one by least degree; constraint nodes wait for support in both.
+    that order, without one by least degree; constraint nodes wait for support in both, with ``firm`` for one that holds whatever
+    the numbers.
     ``parents[start[k]:start[k + 1]]`` are the neighbours of ``order[k]`` at its turn, ``work`` the multiply-adds of a
     factorisation and a solution; once above ``limit`` the rest is left undone.
     """
@@ -71,7 +73,7 @@ def eliminate(
     heap = np.argsort(nodes["score"], kind="stable")
     nodes["place"][heap] = np.arange(n)
     edges = build_edges(offset, neighbour)
-    return _eliminate(nodes, lists, edges, heap, position is None, waiting, limit)
+    return _eliminate(nodes, lists, edges, build_parts(n), heap, position is None, waiting, limit, firm)
 
 
 @allocating
@@ -167,17 +169,19 @@ def _joined_size(nodes, pool, c):
 
 
 @inline
-def _mark_eliminated(nodes, edges, queue, c):
+def _mark_eliminated(nodes, edges, parts, queue, c):
     """Pivot c is eliminated: it brings its unknowns, or its rows use up those of others."""
     nodes[c].eliminated = True
     if nodes[c].constraint:
         assign_rows(nodes, edges, queue, c)
+        join_parts(nodes, edges, parts, c)
     else:
+        parts[part_of(parts, c)].left -= 1
         nodes[c].free = nodes[c].size
 
 
 @allocating
-def _eliminate(nodes, lists, edges, heap, by_degree, waiting, limit):
+def _eliminate(nodes, lists, edges, parts, heap, by_degree, waiting, limit, firm):
     n = len(nodes)
     order = np.empty(n, np.int64)
     start = np.zeros(n + 1, np.int64)
@@ -188,7 +192,7 @@ def _eliminate(nodes, lists, edges, heap, by_degree, waiting, limit):
         left = n - k - 1
         c = take_first(heap, left + 1, nodes)
         order[k] = c
-        _mark_eliminated(nodes, edges, queue, c)
+        _mark_eliminated(nodes, edges, parts, queue, c)
         parents = _form_element(nodes, lists, c, parents, start[k])
         start[k + 1] = nodes[c].last
 
@@ -205,7 +209,7 @@ def _eliminate(nodes, lists, edges, heap, by_degree, waiting, limit):
                 score = _degree(nodes, lists, parents, p, c, d, a)
             else:
                 score = nodes[p].position
-            if nodes[p].constraint and not is_supported(nodes, edges, queue, p):
+            if nodes[p].constraint and not is_supported(nodes, edges, parts, queue, p, firm):
                 score += waiting
             if score != nodes[p].score:
                 nodes[p].score = score

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from dalembert.linalg.elimination import eliminate
 from dalembert.linalg.graph import adjacency, checked_constraint, checked_edges, checked_sizes
 from dalembert.linalg.plain_rows import WIDTH
 from dalembert.linalg.schedule import Schedule, build_schedule
+from dalembert.linalg.support import is_forest
 
 
 def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> None:
@@ -23,6 +25,8 @@ def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.nd
 # "best" tries them in this order and keeps the last of equals: minimum degree is seldom far off and bounds the others,
 # and a depth-first order has the pivots that work on each other next to each other.
 _ORDERS = {"minimum_degree": _minimum_degree, "stacked": stacked, "depth_first": depth_first}
+#: times the work of another order that firm support may cost
+PRICE = 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +105,21 @@ def analyse(sizes: ArrayLike, edges: ArrayLike, constraint: ArrayLike | None = N
     if order != "best" and order not in _ORDERS:
         raise ModelError(f"unknown order {order!r}: choose 'best' or one of {sorted(_ORDERS)}")
 
-    least_work = int(np.iinfo(np.int64).max)
-    best = None
-    for name in _ORDERS if order == "best" else [order]:
-        position = _ORDERS[name](mask, offset, neighbour)
-        pivot, start, parents, work = eliminate(size, mask, offset, neighbour, position, least_work)
-        if work <= least_work:
-            least_work = work
-            best = name, pivot, start, parents
+    most = int(np.iinfo(np.int64).max)
+    names = list(_ORDERS) if order == "best" else [order]
+    positions = [_ORDERS[name](mask, offset, neighbour) for name in names]
+
+    def least(limit: int, firm: bool) -> tuple[Any, ...] | None:
+        best = None
+        for name, position in zip(names, positions):
+            pivot, start, parents, work = eliminate(size, mask, offset, neighbour, position, limit, firm)
+            if work <= limit:
+                limit, best = work, (name, pivot, start, parents, work)
+        return best
+
+    # Where there are cycles, redundant rows have to be expected anyway, and waiting for firm support may cost too much.
+    plain = None if is_forest(mask, offset, neighbour) else least(most, False)
+    best = least(most if plain is None else int(PRICE * plain[-1]), True) or plain
     assert best is not None
-    name, pivot, start, parents = best
+    name, pivot, start, parents, least_work = best
     return Structure(build_schedule(size, offset, neighbour, pivot, start, parents), name, least_work)

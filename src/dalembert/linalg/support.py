@@ -4,13 +4,22 @@ With a zero diagonal, the pivot block of a constraint node is regular only throu
 eliminated set of ordinary and constraint nodes to be regular, each row of each constraint node in it must be assigned
 to an unknown of a neighbouring ordinary node in it, every unknown once. The assignment is kept as a flow from
 constraint nodes to ordinary nodes, in units of one row; a further row may push others aside along an augmenting path.
-This is exact for blocks of general numbers; special numbers (parallel axes) can still be singular.
+This is exact for blocks of general numbers, but those of joints are not: a body that is held at a point moves its other
+points in two directions, though it has three unknowns left.
 
-The kernels take two record arrays: ``nodes`` with the fields of SUPPORT and ``edges`` of EDGE.
+So joints also wait until they hang together as the mechanism itself does. Ordinary nodes that eliminated constraint nodes join form a
+*part*; what a constraint node with a single neighbour is tied to counts as one more node, the outside, which is never eliminated. A
+part in which all nodes but one at most are eliminated, and which has no cycles, is a tree that hangs on that node: row after row finds a node
+whose unknowns it has for itself, so that it is regular whatever the numbers. A constraint node may go if the part that it makes is
+such a tree, or if it closes a cycle inside of a part, whose rows are then as independent as those of the whole.
+
+The kernels take record arrays: ``nodes`` with the fields of SUPPORT, ``edges`` of EDGE and ``parts`` of PART.
 """
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from dalembert.kernels import allocating, inline
 
@@ -32,6 +41,27 @@ EDGE = np.dtype(
         ("flow", "i8"),  # from a constraint node: how many of its rows are assigned to the neighbour
     ]
 )
+#: a forest of nodes, the last of which is the outside: the node above it (itself at the root) and, at roots, how many are not eliminated
+PART = np.dtype([("above", "i8"), ("left", "i8")])
+
+
+def build_parts(count: int) -> np.ndarray:
+    """Every node is a part of its own."""
+    parts = np.zeros(count + 1, PART)
+    parts["above"] = np.arange(count + 1)
+    parts["left"] = 1
+    return parts
+
+
+def is_forest(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> bool:
+    """Whether constraint nodes join the others, and the outside, without cycles."""
+    n = len(constraint)
+    owner = np.repeat(np.arange(n), np.diff(offset))
+    joins = constraint[owner] & ~constraint[neighbour]
+    alone = np.flatnonzero(np.bincount(owner[joins], minlength=n) == 1)
+    first, second = np.concatenate([owner[joins], alone]), np.concatenate([neighbour[joins], np.full(len(alone), n)])
+    count, _ = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(n + 1, n + 1)), directed=False)
+    return len(first) == n + 1 - int(count)
 
 
 def build_edges(offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
@@ -42,6 +72,59 @@ def build_edges(offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
     edges["neighbour"] = neighbour
     edges["twin"] = np.searchsorted(edges["node"] * n + neighbour, neighbour * n + edges["node"])
     return edges
+
+
+@inline
+def part_of(parts, node):
+    """The root of a node's part."""
+    while parts[node].above != node:
+        parts[node].above = parts[parts[node].above].above
+        node = parts[node].above
+    return node
+
+
+@inline
+def _ends(nodes, edges, c):
+    """How many ordinary nodes a constraint node joins."""
+    count = 0
+    for a in range(nodes[c].begin, nodes[c].end):
+        if not nodes[edges[a].neighbour].constraint:
+            count += 1
+    return count
+
+
+@allocating
+def join_parts(nodes, edges, parts, c):
+    """The constraint node c is eliminated: what it joins is one part."""
+    root = part_of(parts, len(nodes)) if _ends(nodes, edges, c) == 1 else -1
+    for a in range(nodes[c].begin, nodes[c].end):
+        if nodes[edges[a].neighbour].constraint:
+            continue
+        other = part_of(parts, edges[a].neighbour)
+        if root >= 0 and other != root:
+            parts[root].above = other
+            parts[other].left += parts[root].left
+        root = other
+
+
+@allocating
+def makes_a_tree(nodes, edges, parts, c):
+    """Whether the constraint node c would join parts to a tree of which one node at most is left, or closes a cycle in one."""
+    alone = _ends(nodes, edges, c) == 1
+    outside = part_of(parts, len(nodes))
+    first, several, left = outside if alone else -1, False, parts[outside].left if alone else 0
+    for a in range(nodes[c].begin, nodes[c].end):
+        if nodes[edges[a].neighbour].constraint:
+            continue
+        root = part_of(parts, edges[a].neighbour)
+        fresh = not (alone and root == outside)
+        for b in range(nodes[c].begin, a):
+            fresh = fresh and (nodes[edges[b].neighbour].constraint or part_of(parts, edges[b].neighbour) != root)
+        if fresh:
+            left += parts[root].left
+            several = several or (first >= 0 and root != first)
+            first = root
+    return not several or left <= 1
 
 
 @inline
@@ -99,8 +182,10 @@ def assign_rows(nodes, edges, queue, start):
 
 
 @allocating
-def is_supported(nodes, edges, queue, start):
-    """Whether all rows of the constraint node ``start`` could be assigned now; they are not."""
+def is_supported(nodes, edges, parts, queue, start, firm):
+    """Whether the constraint node ``start`` may be eliminated now: all its rows could be assigned, which they are not; ``firm``: as trees."""
+    if firm and not makes_a_tree(nodes, edges, parts, start):
+        return False
     rows = assign_rows(nodes, edges, queue, start)
     for a in range(nodes[start].begin, nodes[start].end):
         nodes[edges[a].neighbour].free += edges[a].flow

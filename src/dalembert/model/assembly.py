@@ -25,7 +25,9 @@ from dalembert.model.topology import loop_of
 
 CLOSED = 1e-11  # m or rad
 LEAST = 1e-10  # damping of least-norm corrections, relative to the rows' own scale
+FEASIBLE = 1e-8  # by how much velocities may miss what was asked for, relative to their size
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
+HEAVY = 1e3  # that weight where it only decides what closes the last of the rows
 
 
 @dataclass
@@ -371,14 +373,31 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
     weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
     velocity = wished.ravel() + Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
+    if held.any():
+        velocity = _exactly(placement, velocity, wished.ravel(), held, G, right)
     miss = np.abs(right - G @ velocity)
-    if miss.max() > 1e-8 * (1.0 + np.max(np.abs(velocity))):
+    if miss.max() > FEASIBLE * (1.0 + np.max(np.abs(velocity))):
         owner = rows.owners[int(np.argmax(miss))]
         raise AssemblyError(
             f"no velocities of {mechanism.name!r} satisfy its joints and the rates asked for ({', '.join(rates) or 'none'}): "
             f"{owner!r} is missed by {miss.max():.3g} (m/s or rad/s)"
         )
     return velocity.reshape(-1, 6)
+
+
+def _exactly(placement: Placement, velocity: np.ndarray, wished: np.ndarray, held: np.ndarray, G: Any, right: np.ndarray) -> np.ndarray:
+    """Velocities (6 n,) near to these with those asked for as they are, if the rows allow that; in any case such as the rows ask for.
+
+    Weights that are far apart cannot say so: they leave rows open that only heavy bodies can close, and hold light bodies loosely.
+    """
+    mass = _mass_matrix(placement.model)
+    places = np.flatnonzero(np.repeat(held.ravel(), 3))
+    asked = sparse.csr_matrix((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), wished.size))
+    both, wanted = sparse.vstack([G, asked], format="csr"), np.concatenate([right, asked @ wished])
+    kept = velocity + Saddle(mass, both, LEAST).step(wanted - both @ velocity, rounds=50)
+    if np.abs(wanted - both @ kept).max() < FEASIBLE * (1.0 + np.abs(kept).max()):
+        return kept
+    return velocity + Saddle(_mass_matrix(placement.model, np.where(held, HEAVY, 1.0)), G, LEAST).step(right - G @ velocity, rounds=50)
 
 
 def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:

@@ -91,8 +91,8 @@ def mean_after(scene, step, count):
 
 
 @kernel
-def open_all(scene, dt, speed):
-    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far."""
+def open_all(scene, dt, speed, even):
+    """A start inside all cones: by ``speed`` (m/s), or by as much as the fastest thing would go too far; ``even`` as in ``open_limit``."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
@@ -110,7 +110,7 @@ def open_all(scene, dt, speed):
         limit = scene.limits[i]
         for side in range(2):
             limit.s[side] = limit_rate(limit, side, dt, 0.0)
-        open_limit(limit, speed)
+        open_limit(limit, speed, even)
 
 
 @kernel
@@ -222,7 +222,7 @@ def build_interior_point(
             size, fine = whole_residual(encounter)
             if not fine:
                 return NOT_CONVERGED, 0, size
-        open_all(scene, dt, speed)
+        open_all(scene, dt, speed, False)
         size, fine = whole_residual(encounter)
         reach = 1.0
         for i in range(bodies.shape[0] - 1):
@@ -285,7 +285,7 @@ def build_interior_point(
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
         whole_residual(encounter)
         speed = max(sqrt(kappa), START)
-        open_all(scene, dt, speed)
+        open_all(scene, dt, speed, True)
         size, fine = whole_residual(encounter)
         for iteration in range(max_iterations):
             mean, worst, count, _ = products(scene, 1.0)

@@ -6,9 +6,18 @@ from math import sqrt
 import numpy as np
 
 from dalembert.contact.bearing import bear
-from dalembert.contact.events import ROUNDS, bounce, guess_impulses, is_impact, prepare, strays, tunnels, wake
+from dalembert.contact.events import ROUNDS, bounce, guess_impulses, prepare, strays, tunnels, wake
 from dalembert.contact.flights import OFF, STAY, let_fly, meet
-from dalembert.contact.forces import add_force, keep_forces, keep_places, lasting_end, note_state, write_log
+from dalembert.contact.forces import (
+    add_force,
+    keep_forces,
+    keep_places,
+    lasting_end,
+    lasting_share,
+    note_state,
+    something_hits,
+    write_log,
+)
 from dalembert.contact.impacts import build_granting, clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
@@ -201,6 +210,7 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
     """
     world = model.bodies.shape[0] - 1
     after = tape.after[knot]
+    hit = something_hits(model, work, scene, resting)
     c = 0.5 * dt * kick
     for i in range(world):
         body, fixed = work.bodies[i], model.bodies[i]
@@ -227,14 +237,15 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         # Without joints nothing else answers, and all of an impulse is taken as a blow: the energy then never rises.
-        if contact.awake != 0 and (model.joints.shape[0] == 0 or is_impact(model, work, contact, resting)):
+        if contact.awake != 0:
+            part = 1.0 if model.joints.shape[0] == 0 else 1.0 - lasting_share(model, work, contact, resting, hit)
             for k in range(3):
-                blow = c * (contact.gamma if k == 0 else contact.beta[k - 1])
+                blow = c * part * (contact.gamma if k == 0 else contact.beta[k - 1])
                 add_impulse(after, world, contact.a, blow, contact.Ga[k])
                 add_impulse(after, world, contact.b, blow, contact.Gb[k])
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
-        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting))
+        blow = c * (limit_impulse(limit)[0] - lasting_end(model, work, limit, resting, hit))
         add_impulse(after, world, limit.a, blow, limit.Ga)
         add_impulse(after, world, limit.b, blow, limit.Gb)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.events import is_impact, limit_approach, velocity_before
-from dalembert.contact.forces import note_state, write_log
+from dalembert.contact.events import velocity_before
+from dalembert.contact.forces import note_state, something_hits, write_log
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
 from dalembert.contact.nodes import Encounter, limit_at_knot
@@ -240,17 +240,19 @@ def pull_encounter(interval, scene, bars, touch):
 def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
     """Forces of all nodes as they are read at a knot, with bars ``push`` (n + 1, 6) on bodies and ``along`` (joints, 6) directions.
 
-    ``resting``: with a speed (m/s) only those that last, without impacts; with infinity all.
+    ``resting``: with a speed (m/s) only those that last, without impacts; with infinity all. Where something hits, they are those of the
+    step before, and this one's do not matter.
     """
+    hit = something_hits(model, work, scene, resting)
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and not is_impact(model, work, contact, resting):
+        if contact.awake != 0 and not hit:
             pull_contact_force(contact, touch.contacts[i], scene, touch, kick, push)
     for i in range(scene.limits.shape[0]):
         limit, own = scene.limits[i], touch.limits[i]
         bar = kick * along[limit.joint, limit.direction]
         for side in range(2):
-            if limit.awake[side] != 0 and not limit_approach(model, work, limit, side) < -resting:
+            if limit.awake[side] != 0 and not hit:
                 own.gamma[side] += bar if side == 0 else -bar
         if limit.cap > 0.0:
             own.beta += bar
