@@ -80,15 +80,14 @@ def test_a_sliding_bounce_on_a_slope():
 
 def test_a_pendulum_that_meets_its_stop():
     scene = da.Mechanism("pendulum")
-    scene.body("rod", da.Box(size=(0.8, 0.05, 0.1), mass=2.0), position=(0.4, 0.0, 0.0))
+    scene.body("rod", da.Box(size=(0.8, 0.4, 0.5), mass=2.0), position=(0.4, 0.0, 0.0))
     hinge = da.Revolute(axis="y", limits=(None, 0.5), restitution=0.6, damping=0.3, armature=0.1)
     scene.joint("hinge", hinge, scene.world, "rod", at=(0.0, 0.0, 0.0))
     scene.start("hinge", rate=1.7)
     run = da.Simulation(scene, da.Variational(dt=0.01, events="exact")).run(0.4, tape=True)
     assert run.substeps.max() == 2
-    names = ["hinge.start_rate", "hinge.start", "hinge.restitution", "hinge.upper", "rod.mass", "hinge.damping", "hinge.armature", "gravity", "hinge.point_parent"]
+    names = ["hinge.start_rate", "hinge.start", "hinge.restitution", "hinge.upper", "rod.mass", "rod.inertia", "hinge.damping", "hinge.armature", "gravity", "hinge.point_parent"]
     assert agree(run, names) < 1e-9
-    assert agree(run, ["rod.inertia"]) < 1e-8  # of the forward pass, whose differences reach over a tenth of the thin axis's
 
 
 def falling(bar: float, **options) -> da.Simulation:
