@@ -271,7 +271,7 @@ class MaximalForward:
         recording = base._replace(
             orientation=turned(base.orientation, step[:, None, None] * self.orientation),
             momentum=self.momentum_beside(base, step, model),
-            **{name: beside(name) for name in ("position", "row_force", "coupling_force", "spin")},
+            **{name: beside(name) for name in ("position", "row_force", "coupling_force", "spin", "step_before")},
         )
         # inputs are those of the steps that begin at the knots; at the last one, those of the step before
         at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))

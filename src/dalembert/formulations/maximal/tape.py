@@ -36,11 +36,11 @@ class Tape:
                 new[: self.count] = old[: self.count]
             self.arrays = longer
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> tuple[int, ...]:
         """Where it stands, for ``go_back``."""
         return self.count, len(self.steps)
 
-    def go_back(self, mark: tuple[int, int]) -> None:
+    def go_back(self, mark: tuple[int, ...]) -> None:
         """Forget what came after a mark."""
         self.count = mark[0]
         del self.steps[mark[1] :]

@@ -26,6 +26,8 @@ class TouchingTape(Tape):
         super().__init__(new_arrays, room, each)
         self.kept = np.zeros(max(room, 1) * each * contacts, KEPT_CONTACT)
         self.pages: list[Page] = []
+        #: impacts whose times were resolved, in order
+        self.events: list[Any] = []
         #: the tape of the run itself, of one whose steps were solved again
         self.run: TouchingTape = self
 
@@ -47,8 +49,12 @@ class TouchingTape(Tape):
         if not self.pages or not np.array_equal(self.pages[-1].places, places):
             self.pages.append(Page(self.count, places.copy()))
 
-    def go_back(self, mark: tuple[int, int]) -> None:
+    def mark(self) -> tuple[int, ...]:
+        return *super().mark(), len(self.events)
+
+    def go_back(self, mark: tuple[int, ...]) -> None:
         super().go_back(mark)
+        del self.events[mark[2] :]
         while self.pages and self.pages[-1].entry > self.count:
             self.pages.pop()
 

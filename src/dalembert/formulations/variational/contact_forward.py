@@ -92,6 +92,8 @@ class ContactForward(VariationalForward):
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.velocity = np.zeros((3, engine.sizes[0] + 1, 6))
+        #: tangents of what lasts of the step just made, on bodies and along directions
+        self.lasts = np.zeros((engine.sizes[0], 6)), np.zeros((engine.sizes[1], 6))
         # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
         self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
 
@@ -145,8 +147,10 @@ class ContactForward(VariationalForward):
         return np.concatenate([part.ravel() for part in parts])
 
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, h: float) -> np.ndarray:
-        rows = np.zeros_like(tangent)
-        linear_rows(self.scene, np.zeros((3, 3)), values[: rows.size].reshape(-1, 3), tangent, self.nodes.laws, h, rows)
+        rows, laws = np.zeros_like(tangent), self.nodes.laws.copy()
+        # dry friction acts for as long as the kick
+        laws[len(self.nodes.contacts) :] += self.scene.limits["friction"] * 0.5 * (self.longer[0] + self.longer[1]) / h
+        linear_rows(self.scene, np.zeros((3, 3)), values[: rows.size].reshape(-1, 3), tangent, laws, h, rows)
         return rows
 
     def note_nodes(self, values: np.ndarray, step: Any, knot: int) -> None:
@@ -154,6 +158,7 @@ class ContactForward(VariationalForward):
         bodies, joints, _ = self.engine.sizes
         sizes = np.cumsum([3 * len(self.touching), 6 * bodies, 6 * joints, 6 * bodies])
         _, wrench, along, lasting, lasting_along = np.split(values, sizes)
+        self.lasts = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
         if step.start == 0.0:
             self.felt[0][knot], self.felt[1][knot] = wrench.reshape(-1, 6), along.reshape(-1, 6)
         self.lasting = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
