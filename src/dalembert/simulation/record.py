@@ -1,13 +1,13 @@
 """What a run remembers for its derivatives: a tape, or for long runs the states to start short replays from."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dalembert.formulations.engine import Engine, Inputs, Source
+from dalembert.formulations.engine import Engine, Inputs, Samples, Source
 from dalembert.mechanism.mechanism import Mechanism
 
 #: bytes of a tape that a run may keep as a whole; a longer one is replayed in parts of this size
@@ -25,6 +25,9 @@ class Shifted:
 
     def part(self, step: int, start: float, length: float) -> Inputs:
         return self.source.part(self.first + step, start, length)
+
+    def samples(self, first: int, count: int, fractions: Sequence[float]) -> Samples:
+        return self.source.samples(self.first + first, count, fractions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -649,7 +649,8 @@ class Simulation:
         """What a run with a tape writes to."""
         engine = self._engine
         if not isinstance(engine, Differentiable):
-            raise GradientError(f"{type(self._formulation).__name__} cannot differentiate runs of {self._mechanism.name!r} yet: run it without tape=True")
+            why = getattr(engine, "without_derivatives", "run it without tape=True")
+            raise GradientError(f"{type(self._formulation).__name__} cannot differentiate runs of {self._mechanism.name!r} yet: {why}")
         return Record.begin(engine, self._mechanism, tables, steps, dt, None if self._moved else self._setup.keep(), BUDGET)
 
     def _failure(self, dt: float) -> Exception:

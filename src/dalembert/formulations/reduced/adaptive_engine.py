@@ -61,6 +61,9 @@ class RunLog:
 class AdaptiveEngine(FlowEngine):
     """A mechanism integrated by one of SciPy's methods, with steps chosen by ``rtol`` and ``atol``."""
 
+    #: why there are none
+    without_derivatives = "SciPy's methods choose their steps by what they meet, and do not say what they are made of; use 'rk4' or 'bdf2', whose steps are given"
+
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.layout, self.size = lay_out(self.tree.nodes)

@@ -13,10 +13,11 @@ from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.pull_start import pull_start
 from dalembert.formulations.reduced.pull_tree import NODE_BAR
-from dalembert.formulations.reduced.state import NODE_STATE
+from dalembert.formulations.reduced.state import NODE_STATE, Scratch
 from dalembert.formulations.reduced.step import place_knot
 from dalembert.formulations.reduced.tape import pull_knots, pull_steps
 from dalembert.model.tree import POINT
+from dalembert.solvers.redundant import COMPLIANCE
 from dalembert.spatial import quaternion, so3
 
 
@@ -29,10 +30,15 @@ class ReducedAdjoint(StageAdjoint):
         super().__init__(*arguments)
         engine = self.engine
         self.node_bars = np.zeros(len(engine.tree.nodes), NODE_BAR)
-        self.stage = Stage(engine.model, engine.tree.nodes, engine.work, engine.own, engine.ties, engine.options.dt)
+        self.stage = Stage(engine.model, engine.tree.nodes, engine.work, self.own, engine.ties, engine.options.dt)
         self.places = [(i, j) for i, node in enumerate(engine.tree.nodes) for j in range(node["count"])]
         self.first: np.ndarray | None = None
-        engine.ties.compliance[0] = engine.step_options.compliance
+        engine.ties.compliance[0] = COMPLIANCE
+
+    @property
+    def own(self) -> Scratch:
+        """Scratch of stages."""
+        return self.engine.own
 
     def new_knots(self, count: int) -> KnotBars:
         """No readings but those of forces, and of controllers, know of inputs."""
@@ -111,7 +117,7 @@ class ReducedAdjoint(StageAdjoint):
         """Coordinates and rates follow from poses and velocities, joint by joint."""
         engine, count, bodies = self.engine, len(self.node_bars), self.engine.sizes[0]
         assert self.first is not None
-        place_knot(engine.model, engine.tree.nodes, engine.own, engine.view(engine._new_state())._replace(nodes=self.first))
+        place_knot(engine.model, engine.tree.nodes, self.own, engine.view(engine._new_state())._replace(nodes=self.first))
         pose, velocity = np.zeros((bodies, 6)), np.zeros((bodies, 6))
         pull_start(
             self.stage, self.bars, self.node_bars, np.zeros((6, 6)), np.zeros((6, 6)), np.zeros(6, np.int64), np.zeros(6), np.zeros((count, 6)),

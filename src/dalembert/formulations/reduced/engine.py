@@ -21,7 +21,7 @@ from dalembert.formulations.reduced.step import StepOptions, record, run_steps
 from dalembert.formulations.reduced.ties import CLOSED, KEPT, build_ties
 from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.compile import compile_model, new_work
+from dalembert.model.compile import new_work
 from dalembert.model.compile_forces import coupling_names
 from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
@@ -116,20 +116,6 @@ class ReducedEngine(TreeEngine):
         each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
         bodies, joints, couplings = self.sizes
         return Tape(partial(new_tape, len(self.tree.nodes), bodies, joints, couplings, len(self.ties.rows)), steps, each)
-
-    def model_of(self, mechanism: Mechanism) -> Any:
-        """What forward passes take of a mechanism whose numbers are others."""
-        from dalembert.formulations.reduced.sensitivities import Built
-
-        model = compile_model(mechanism)
-        tree = build_tree(mechanism, model)
-        return Built(model._replace(splines=tree.splines), tree)
-
-    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
-        """(n, 6) velocities of a state."""
-        momentum, bodies = self._one_knot(numbers).momentum[0], self.model.bodies[:-1]
-        spin = np.einsum("nij,nj->ni", bodies["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
-        return np.concatenate([momentum[:, :3] / bodies["mass"][:, None], spin], axis=1)
 
     def adjoint(self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""

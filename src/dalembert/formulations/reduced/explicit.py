@@ -149,38 +149,60 @@ def turning(turn, w):
 @kernel
 def rk4_step(flow, state, samples, index, dt, sums):
     """One step of the classical Runge-Kutta method from placed nodes at the knot. Returns False when a number is not finite."""
-    tree, nodes = flow.tree, flow.own.nodes
     for stage in range(4):
         if stage > 0:
-            attend(flow, samples, index, 2 if stage == 3 else 1)
+            attend(flow, samples, index, rk4_moment(stage))
             place_flow(flow)
         if not rates_of_change(flow, 0.0):
             return False
-        weight = dt / 3.0 if stage == 1 or stage == 2 else dt / 6.0
-        ahead = dt if stage == 2 else 0.5 * dt
-        last = stage == 3
-        for i in range(tree.shape[0]):
-            node, at, past, total = tree[i], nodes[i], state.nodes[i], sums[i]
-            if node.kind == POINT:
-                rate = turning(load4(at.turn), at.v)
-                turn = (0.0, 0.0, 0.0, 0.0) if stage == 0 else load4(total.turn)
-                turn = (turn[0] + weight * rate[0], turn[1] + weight * rate[1], turn[2] + weight * rate[2], turn[3] + weight * rate[3])
-                store4(total.turn, turn)
-                step = turn if last else (ahead * rate[0], ahead * rate[1], ahead * rate[2], ahead * rate[3])
-                q = load4(past.turn)
-                store4(at.turn, quaternion.normalize((q[0] + step[0], q[1] + step[1], q[2] + step[2], q[3] + step[3])))
-                for j in range(3):
-                    total.v[j] = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
-                    at.v[j] = past.v[j] + (total.v[j] if last else ahead * at.a[j])
-                continue
-            for j in range(node.count):
-                q = (0.0 if stage == 0 else total.q[j]) + weight * at.v[j]
-                v = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
-                total.q[j] = q
-                total.v[j] = v
-                at.x[j] = past.q[j] + (q if last else ahead * at.v[j])
-                at.v[j] = past.v[j] + (v if last else ahead * at.a[j])
+        rk4_stage(flow, state, stage, dt, sums)
     return True
+
+
+@inline
+def rk4_moment(stage):
+    """Which of the method's fractions of a step a stage looks at."""
+    return 0 if stage == 0 else 2 if stage == 3 else 1
+
+
+@inline
+def rk4_weight(stage, dt):
+    """How much a stage's rates of change count."""
+    return dt / 3.0 if stage == 1 or stage == 2 else dt / 6.0
+
+
+@inline
+def rk4_ahead(stage, dt):
+    """How far the stage after this one lies from the knot."""
+    return dt if stage == 2 else 0.5 * dt
+
+
+@inline
+def rk4_stage(flow, state, stage, dt, sums):
+    """From the rates of change of a stage to the next one, or to the end of the step."""
+    tree, nodes = flow.tree, flow.own.nodes
+    weight, ahead, last = rk4_weight(stage, dt), rk4_ahead(stage, dt), stage == 3
+    for i in range(tree.shape[0]):
+        node, at, past, total = tree[i], nodes[i], state.nodes[i], sums[i]
+        if node.kind == POINT:
+            rate = turning(load4(at.turn), at.v)
+            turn = (0.0, 0.0, 0.0, 0.0) if stage == 0 else load4(total.turn)
+            turn = (turn[0] + weight * rate[0], turn[1] + weight * rate[1], turn[2] + weight * rate[2], turn[3] + weight * rate[3])
+            store4(total.turn, turn)
+            step = turn if last else (ahead * rate[0], ahead * rate[1], ahead * rate[2], ahead * rate[3])
+            q = load4(past.turn)
+            store4(at.turn, quaternion.normalize((q[0] + step[0], q[1] + step[1], q[2] + step[2], q[3] + step[3])))
+            for j in range(3):
+                total.v[j] = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
+                at.v[j] = past.v[j] + (total.v[j] if last else ahead * at.a[j])
+            continue
+        for j in range(node.count):
+            q = (0.0 if stage == 0 else total.q[j]) + weight * at.v[j]
+            v = (0.0 if stage == 0 else total.v[j]) + weight * at.a[j]
+            total.q[j] = q
+            total.v[j] = v
+            at.x[j] = past.q[j] + (q if last else ahead * at.v[j])
+            at.v[j] = past.v[j] + (v if last else ahead * at.a[j])
 
 
 @inline

@@ -1,14 +1,17 @@
 """What steps a mechanism in joint coordinates by rates of change."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, StepFailure
-from dalembert.formulations.engine import Samples, Source, Start
+from dalembert.errors import GradientError, ModelError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
+from dalembert.formulations.engine import Inputs, Samples, Source, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.tape import Step
 from dalembert.formulations.reduced.explicit import (
     FLOW_STATE,
     FRACTIONS,
@@ -38,6 +41,11 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.tree import SPLINE, build_tree
 
+if TYPE_CHECKING:
+    from dalembert.formulations.reduced.explicit_tape import ExplicitTape
+
+#: methods whose steps have derivatives
+DIFFERENTIABLE = ("rk4", "semi_implicit")
 KINDS = {
     "rk4": RK4, "semi_implicit": SEMI_IMPLICIT, "linearly_implicit": LINEARLY_IMPLICIT, "kkt_velocity": KKT_VELOCITY, "kkt_acceleration": KKT_ACCELERATION,
 }
@@ -66,8 +74,8 @@ class FlowEngine(TreeEngine):
                 at["extra"][3] = self.model.joints["armature"][node["joint"], node["direction"] + 1]
         self.model = self.model._replace(splines=self.tree.splines)
         nodes = len(self.tree.nodes)
-        placing = new_scratch(nodes, len(self.own.splines))
-        self.starter = Starter(mechanism, self.model, self.tree, placing, np.zeros(nodes, np.int64), False)
+        self.placing = new_scratch(nodes, len(self.own.splines))
+        self.starter = Starter(mechanism, self.model, self.tree, self.placing, np.zeros(nodes, np.int64), False)
         self.work = new_work(self.model)
         self.work.bodies["node"][:-1] = self.tree.node_of
         #: joints that a failed step would have led beyond their splines
@@ -141,6 +149,23 @@ class ExplicitEngine(FlowEngine):
 
     def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
         """Advance by ``count`` steps of ``dt``. Returns how many succeeded."""
+        tape, self.tape = self.tape, None
+        if tape is None:
+            return self._advance(numbers, recording, source, first, count, dt)
+        try:
+            for index in range(first, first + count):
+                tape.keep(self.view(numbers), source.samples(index, 1, self.fractions))
+                if self._advance(numbers, recording, source, index, 1, dt) == 0:
+                    tape.samples.pop()
+                    return index - first
+                tape.arrays.end[tape.count] = self.view(numbers).nodes
+                tape.count += 1
+                tape.steps.append(Step(index, 0.0, 1.0))
+            return count
+        finally:
+            self.tape = tape
+
+    def _advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
         self.whole, before = dt, numbers.copy()
         samples = source.samples(first, count, self.fractions)
         done, gap = self._run(numbers, samples, recording, first, count, dt)
@@ -158,3 +183,39 @@ class ExplicitEngine(FlowEngine):
     def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> tuple[int, float]:
         flow, state = self.flow(samples), self.view(numbers)
         return self.enter(run_steps, count == 1, flow, state, samples, self.step_options, self.scratch, recording, first, count, dt)
+
+    # ---- derivatives
+
+    #: through controllers they do not go yet
+    follows_control = False
+
+    def new_tape(self, steps: int) -> ExplicitTape:
+        """Room for what some steps leave behind."""
+        where, method = f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated", self.options.method
+        if method not in DIFFERENTIABLE:
+            why = "a step is made with derivatives of the forces, whose own derivatives are not known" if method == "linearly_implicit" else "it is a baseline"
+            raise GradientError(f"{where}: {why}. Use an implicit method such as 'bdf2'.")
+        if self.closed:
+            raise GradientError(f"{where} yet, as it has loops, which such steps close by a projection: use an implicit method such as 'bdf2'")
+        for joint in self.mechanism.joints:
+            if not joint.type.has_rows:
+                raise GradientError(f"{where} yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone")
+        if np.any(self.tree.nodes["driven"]):
+            raise GradientError(f"{where} yet, as it has prescribed motions: use an implicit method such as 'bdf2'")
+        from dalembert.formulations.reduced.explicit_tape import ExplicitTape
+
+        return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.explicit_derivative import ExplicitAdjoint
+
+        return ExplicitAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.explicit_derivative import ExplicitForward
+
+        return ExplicitForward(self, recording, inputs, knots, dt, coordinates, models, step, change)

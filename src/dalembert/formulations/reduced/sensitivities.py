@@ -64,8 +64,8 @@ class ReducedForward(VelocityForward):
             placement = Placement(self.mechanism, here.model, engine.reading.work)
             placement.put(*place, self.coordinates[0])
             begun = Start(*place, speeds + step * velocity, placement.work.joints["coordinate"].copy(), engine.reading.work.joints["target"].copy())
-            state = engine.view(engine._new_state())
-            Starter(self.mechanism, here.model, here.tree, engine.own, engine.starter.charts, engine.starter.switch).start(begun, state)
+            state = self.fresh()
+            Starter(self.mechanism, here.model, here.tree, self.own, engine.starter.charts, engine.starter.switch).start(begun, state)
             nodes = state.nodes.copy()
             turns = self.frames(here)
             nodes["turn"][self.vectors] = conjugated(turns, nodes["turn"][self.vectors])
@@ -120,21 +120,25 @@ class ReducedForward(VelocityForward):
         return Stage(here.model, here.tree.nodes, self.work, self.own, self.ties, c)
 
     def state_of(self, nodes: np.ndarray) -> Any:
-        return self.engine.view(self.engine._new_state())._replace(nodes=nodes)
+        return self.fresh()._replace(nodes=nodes)
+
+    def fresh(self) -> Any:
+        """A state with nothing in it."""
+        return self.engine.view(self.engine._new_state())
 
     def note(self, knot: int) -> None:
-        engine, own = self.engine, self.engine.own.nodes
+        engine, own = self.engine, self.own.nodes
         bodies = engine.tree.node_of
 
         def placed(step: float, built: Any) -> np.ndarray:
             here = self.built(built)
-            place_knot(here.model, here.tree.nodes, engine.own, self.state_of(self.moved(self.values, step, here)))
+            place_knot(here.model, here.tree.nodes, self.own, self.state_of(self.moved(self.values, step, here)))
             W = own["W"][bodies].reshape(-1, 3, 3)
             turn = matrix_turns(np.swapaxes(self._turns, 1, 2) @ W)
             moving = np.einsum("nij,nj->ni", W, own["V"][bodies, 3:])
             return np.stack([own["place"][bodies], turn, moving, own["V"][bodies, :3]])
 
-        place_knot(engine.model, engine.tree.nodes, engine.own, self.state_of(self.values))
+        place_knot(engine.model, engine.tree.nodes, self.own, self.state_of(self.values))
         self._turns = own["W"][bodies].reshape(-1, 3, 3).copy()
         size = max(np.abs(self.state.q).max(initial=0.0), 0.1 * np.abs(self.state.v).max(initial=0.0))
         position, turn, linear, spin = self.difference(placed, size) * np.ones((4, len(bodies), 3))

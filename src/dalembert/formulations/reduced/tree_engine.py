@@ -10,7 +10,9 @@ from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.reading import TreeReader
 from dalembert.formulations.reduced.ties import Ties
-from dalembert.model.tree import Tree
+from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.compile import compile_model
+from dalembert.model.tree import Tree, build_tree
 
 
 class TreeEngine(MaximalEngine):
@@ -53,6 +55,24 @@ class TreeEngine(MaximalEngine):
         velocity, rate = np.concatenate([found["velocity"][0], found["angular_velocity"][0]], axis=1), found["rate"][0]
         kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
         return Knot(velocity, rate, kinetic + float(reader.pose()["potential"][0]), kinetic)
+
+    # ---- derivatives
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        """What forward passes take of a mechanism whose numbers are others."""
+        from dalembert.formulations.reduced.sensitivities import Built
+
+        model = compile_model(mechanism)
+        tree = build_tree(mechanism, model)
+        return Built(model._replace(splines=tree.splines), tree)
+
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state."""
+        momentum, bodies = self._one_knot(numbers).momentum[0], self.model.bodies[:-1]
+        spin = np.einsum("nij,nj->ni", bodies["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
+        return np.concatenate([momentum[:, :3] / bodies["mass"][:, None], spin], axis=1)
+
+    # ---- reading
 
     def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Any:
         if not self.reads_tree:
