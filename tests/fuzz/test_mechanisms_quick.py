@@ -1,6 +1,8 @@
 """The quick share of random mechanisms, and that the fuzzer finds what is wrong; ``make fuzz`` runs them for as long as one likes."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import rounds_mechanisms as rounds
@@ -31,15 +33,16 @@ def test_a_program_does_the_same():
 
 
 def test_what_is_wrong_is_found_and_shrunk(monkeypatch):
-    """Velocities that are off by a hundredth disagree with the energies, and one body is enough to show it."""
-    recipe = random_recipe(np.random.default_rng(12), "Variational", {}, touching=False, steps=12)
-    assert rounds.examine(recipe) is None
-    honest = da.Trajectory.velocity.fget
-    monkeypatch.setattr(da.Trajectory, "velocity", property(lambda self: 1.01 * honest(self)))
+    """Energies that are off by a hundredth disagree with velocities, and one body is enough to show it."""
+    recipes = [random_recipe(np.random.default_rng(seed), "Variational", {}, touching=False, steps=12) for seed in range(12, 18)]
+    assert not any(map(rounds.examine, recipes))
+    honest = da.Trajectory.energy
+    monkeypatch.setattr(da.Trajectory, "energy", lambda self: replace(honest(self), kinetic=1.01 * honest(self).kinetic))
 
     def fails(smaller: Recipe) -> bool:
         return rounds.examine(smaller) is not None
 
-    assert fails(recipe)
-    small = shrink(recipe, fails)
+    found = [recipe for recipe in recipes if fails(recipe)]  # constant wrenches, for one, have energies of their own
+    assert len(found) >= 3
+    small = shrink(found[0], fails)
     assert len([call for call in small.build if call.method == "body"]) == 1
