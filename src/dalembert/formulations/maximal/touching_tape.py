@@ -26,6 +26,8 @@ class TouchingTape(Tape):
         super().__init__(new_arrays, room, each)
         self.kept = np.zeros(max(room, 1) * each * contacts, KEPT_CONTACT)
         self.pages: list[Page] = []
+        #: impacts whose times were resolved, in order
+        self.events: list[Any] = []
         #: the tape of the run itself, of one whose steps were solved again
         self.run: TouchingTape = self
 
@@ -47,8 +49,12 @@ class TouchingTape(Tape):
         if not self.pages or not np.array_equal(self.pages[-1].places, places):
             self.pages.append(Page(self.count, places.copy()))
 
-    def go_back(self, mark: tuple[int, int]) -> None:
+    def mark(self) -> tuple[int, ...]:
+        return *super().mark(), len(self.events)
+
+    def go_back(self, mark: tuple[int, ...]) -> None:
         super().go_back(mark)
+        del self.events[mark[2] :]
         while self.pages and self.pages[-1].entry > self.count:
             self.pages.pop()
 
@@ -62,6 +68,15 @@ class TouchingTape(Tape):
         new.arrays, new.count, new.steps = type(self.arrays)(*(array[: self.count].copy() for array in self.arrays)), self.count, self.steps
         new.kept, new.pages, new.run = self.kept[: self.used].copy(), self.pages, self.run
         return new
+
+    def parts(self) -> list[tuple[int, Tape]]:
+        found = super().parts()
+        for _, part in found:
+            assert isinstance(part, TouchingTape)
+            last = [page for page in self.pages if page.entry <= part.begin][-1]
+            inner = [Page(page.entry - part.begin, page.places) for page in self.pages if part.begin < page.entry < part.begin + part.count]
+            part.pages = [Page(0, last.places), *inner]
+        return found
 
     def knots(self) -> np.ndarray:
         """(entries,) the knot that the step of each entry begins at, or that it lies after."""

@@ -123,7 +123,6 @@ def strike(A: np.ndarray, free: np.ndarray, bound: np.ndarray, mu: np.ndarray) -
                 P[i] = _local(A[at, at], q, float(bound[i]), float(mu[i]))
         size = np.linalg.norm(P[:, 1:], axis=1)
         kind = np.where(P[:, 0] * scale <= small, OPEN, np.where(size < mu * P[:, 0] * (1.0 - 1e-9), STICK, SLIDE))
-        kind[(mu == 0.0) & (kind == SLIDE)] = STICK
         found = np.where((kind == OPEN)[:, None], 0.0, P)
         for _ in range(ITERATIONS):
             u = free + (A @ found.ravel()).reshape(k, 3)

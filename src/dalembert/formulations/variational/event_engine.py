@@ -5,6 +5,7 @@ are closed by half a kick to those of the knot, the impact changes them (``blows
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,20 +14,25 @@ from scipy.optimize import brentq
 from dalembert.contact.flights import CLOSED, PAST, STAY, STILL, UP_TO
 from dalembert.contact.records import ENTRY
 from dalembert.errors import GradientError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Source
+from dalembert.formulations.maximal.kinks import Kink
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.variational.blows import Blow, Closed, blows
+from dalembert.formulations.variational.blows import OPEN, Blow, Closed, blows
 from dalembert.formulations.variational.contact_engine import ContactEngine
+from dalembert.formulations.variational.event_maps import Event
 from dalembert.formulations.variational.options import Variational
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.pose import joint_rates
-from dalembert.model.records import CONSTRAINT
+from dalembert.model.records import CONSTRAINT, Model
 from dalembert.solvers.outcomes import MET, STRIKES
 
 #: most impacts between two knots
 CROWD = 10_000
+#: impulses below this part of the largest of an impact may as well be none
+UNSURE = 1e-6
 #: an impact so shortly before the end of an interval (part of it) is one at its end
 REST = 1e-9
 
@@ -48,6 +54,8 @@ class EventEngine(ContactEngine):
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
         self.problem = ""
+        #: whether the last step ended where a flight did
+        self.ended = False
         self._go(UP_TO)
 
     def _go(self, events: int) -> None:
@@ -90,7 +98,7 @@ class EventEngine(ContactEngine):
                 cover.keep()
                 start, part = 1.0 if part == 1.0 else start + length, 1.0
             elif self.outcome[0] == STRIKES:
-                strikes += 1
+                strikes, self.ended = strikes + 1, False
                 self._strike(cover, start)
             elif self.outcome[0] == MET:
                 found = self._find(cover, start, length)
@@ -98,6 +106,7 @@ class EventEngine(ContactEngine):
                     part *= 0.5
                 else:
                     start, part, strikes = 1.0 if found == 1.0 - start else start + found, 1.0, strikes + 1
+                    self.ended = True
                     self._strike(cover, start)
             else:
                 part *= 0.5
@@ -166,19 +175,34 @@ class EventEngine(ContactEngine):
         self._go(STAY)
         self.run(cover.numbers, cover.recording, inputs, cover.knot, 1, (1.0 - begin) * cover.dt)  # rows into work and scene
         self._go(UP_TO)
-        before = self.struck_velocity(cover.numbers, inputs, (1.0 - begin) * cover.dt)
+        rates = (inputs.target[1] - inputs.target[0]) / ((1.0 - begin) * cover.dt)
+        inputs = self.filled(inputs)
+        before = self.struck_velocity(cover.numbers, inputs, rates)
         struck = self.struck()
         found = blows(self.closed(struck), before.ravel(), max(self.options.resting_speed, STILL), self.options.impacts)
+        if self.tape is not None:
+            self._tape_event(cover, start, inputs, rates, struck, found)
         self.begin_anew(cover.numbers, found[-1].after.reshape(-1, 6) if found else before)
         if start in (0.0, 1.0):
             self.record(cover.numbers, cover.recording, cover.knot + int(start))
         cover.recording.pages.append(self._blow_log(struck, found, cover.knot + 1, cover.dt))
 
-    def struck_velocity(self, numbers: np.ndarray, inputs: Inputs, ahead: float) -> np.ndarray:
-        """(n, 6) just before an impact at a state's knot: half a kick on, as the joints allow."""
+    def _tape_event(self, cover: Cover, start: float, inputs: Inputs, rates: np.ndarray, struck: Struck, found: list[Blow]) -> None:
+        """Write an impact into the tape. Of the closed, the one that ended a flight is the one that closes fastest."""
+        assert self.tape is not None
+        if len(self.model.driven):
+            raise GradientError(f"runs of {self.mechanism.name!r} with events=\"exact\" and prescribed motion cannot be differentiated yet")
+        timed = self.ended and start < 1.0
+        rate = self.closed(struck).rows[:, 0] @ self.struck_velocity(cover.numbers, inputs, rates).ravel()
+        self.tape.events.append(Event(
+            self.tape.count, cover.knot, start, timed, self._places.copy(), cover.numbers.copy(), inputs, rates, struck, int(np.argmin(rate)), found,
+        ))
+
+    def struck_velocity(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> np.ndarray:
+        """(n, 6) just before an impact at a state's knot: half a kick on, as the joints allow. ``rates`` of driven directions."""
         if self.view(numbers).clock[0] == 0.0:
             return self.start_velocity(numbers)
-        return self.knot(numbers, self.filled(inputs), (inputs.target[1] - inputs.target[0]) / ahead).velocity
+        return self.knot(numbers, inputs, rates).velocity
 
     def filled(self, inputs: Inputs) -> Inputs:
         """Inputs of one step with zeros where there are none."""
@@ -198,8 +222,8 @@ class EventEngine(ContactEngine):
         ]
         return Struck(np.flatnonzero((contacts["used"] == 1) & (contacts["gap0"] <= CLOSED)), ends)
 
-    def closed(self, struck: Struck) -> Closed:
-        """The rows of what is closed, in work and scene, and the bodies' mobility."""
+    def closed(self, struck: Struck, model: Model | None = None) -> Closed:
+        """The rows of what is closed, in work and scene, and the bodies' mobility, of the engine's model or another one."""
         contacts, limits = self.scene.contacts[struck.contacts], self.scene.limits
         count = len(contacts) + len(struck.ends)
         rows, friction, restitution = np.zeros((count, 3, 6 * self.sizes[0])), np.zeros(count), np.zeros(count)
@@ -211,7 +235,7 @@ class EventEngine(ContactEngine):
             limit = limits[index]
             rows[i, 0] = (1.0 if side == 0 else -1.0) * self._row(int(limit["a"]), limit["Ga"], int(limit["b"]), limit["Gb"])
             restitution[i] = limit["restitution"]
-        return Closed(rows, restitution, friction, self.mobility())
+        return Closed(rows, restitution, friction, self.mobility(self.model if model is None else model))
 
     def _row(self, a: int, row_a: np.ndarray, b: int, row_b: np.ndarray) -> np.ndarray:
         row = np.zeros((self.sizes[0] + 1, 6))
@@ -219,32 +243,38 @@ class EventEngine(ContactEngine):
         row[b] += row_b
         return row[:-1].ravel()
 
-    def mobility(self) -> np.ndarray:
+    def mobility(self, model: Model) -> np.ndarray:
         """(6n, 6n) velocities per impulse at the knot in the work, with what the joints hold."""
-        n, model, work = self.sizes[0], self.model, self.graph.work
-        M, held = np.zeros((6 * n, 6 * n)), []
-        for i in range(n):
-            M[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = model.bodies["mass"][i] * np.eye(3)
-            M[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = model.bodies["inertia"][i].reshape(3, 3)
-        for joint, at in zip(model.joints, work.joints):
-            for k in range(int(joint["rows"])):
-                row = self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
-                if k < joint["locks"]:
-                    held.append(row)
-                else:
-                    M += joint["armature"][int(joint["row_direction"][k])] * np.outer(row, row)
+        n, work = self.sizes[0], self.graph.work
+        held = [
+            self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
+            for joint, at in zip(model.joints, work.joints) for k in range(int(joint["locks"]))
+        ]
         for coupling in model.couplings:
             if coupling["law"] == CONSTRAINT:
                 row = np.zeros((n + 1, 6))
                 for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
                     row[int(model.ends[e])] += work.ends["G"][e]
                 held.append(row[:-1].ravel())
-        N = np.linalg.inv(M)
+        N = np.linalg.inv(self.mass_matrix(model))
         if held:
             J = np.array(held)
             B = N @ J.T
             N = N - B @ np.linalg.pinv(J @ B, rcond=1e-12, hermitian=True) @ B.T
         return N
+
+    def mass_matrix(self, model: Model) -> np.ndarray:
+        """(6n, 6n) of the bodies, with inertias reflected along the joints' directions in the work."""
+        n = self.sizes[0]
+        M = np.zeros((6 * n, 6 * n))
+        for i in range(n):
+            M[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = model.bodies["mass"][i] * np.eye(3)
+            M[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = model.bodies["inertia"][i].reshape(3, 3)
+        for joint, at in zip(model.joints, self.graph.work.joints):
+            for k in range(int(joint["locks"]), int(joint["rows"])):
+                row = self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
+                M += joint["armature"][int(joint["row_direction"][k])] * np.outer(row, row)
+        return M
 
     def begin_anew(self, numbers: np.ndarray, velocity: np.ndarray) -> None:
         """A start at the state's knot with velocities (n, 6)."""
@@ -271,8 +301,29 @@ class EventEngine(ContactEngine):
 
     # ---- derivatives
 
-    def new_tape(self, steps: int) -> TouchingTape:
-        raise GradientError(f"runs of {self.mechanism.name!r} with events=\"exact\" cannot be differentiated yet: run without events")
+    def relaxed(self, tape: TouchingTape, smoothing: float) -> TouchingTape:
+        raise GradientError("gradient_smoothing is for runs without events: impacts that have a moment of their own are not smoothed")
+
+    def kinks(self, tape: TouchingTape) -> list[Kink]:
+        found = super().kinks(tape)
+        for event in tape.events:
+            for blow in event.blows:
+                push = blow.impulse[:, 0]
+                if np.any((blow.kind != OPEN) & (push < UNSURE * push.max(initial=0.0))):
+                    found.append(Kink(event.knot, "contacts strike together, of which some are not needed"))
+        return found
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        from dalembert.formulations.variational.event_adjoint import EventAdjoint
+
+        return EventAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        from dalembert.formulations.variational.event_forward import EventForward
+
+        return EventForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     # ---- failures
 

@@ -38,6 +38,7 @@ class VariationalForward(MaximalForward):
         bodies, joints, ties = arrays.bodies[index], arrays.joints[index], arrays.couplings[index]
         push, given, target, tension = self.inputs_of(knot, step.start + step.length)
         h = 0.5 * (before + dt)
+        longer, later = self.longer[1], 0.5 * (self.longer[0] + self.longer[1])
         n, rows, couplings = engine.sizes
         self.open_nodes(tape, index)
         work = self.graph.work
@@ -57,18 +58,21 @@ class VariationalForward(MaximalForward):
             rows["input"], rows["target"] = joints["input"] + offset * given, joints["target"] + offset * target
             work.couplings["mu"], work.couplings["input"] = ties["mu"] + offset * dtie, ties["input"] + offset * tension
             self.move_nodes(offset, dnode, model)
-            if not self.evaluate(Interval(model, work, dt, h, engine.compliance)):
+            length, kick = dt + offset * longer, h + offset * later
+            if not self.evaluate(Interval(model, work, length, kick, engine.compliance)):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
-            return np.concatenate([self.node_values(model, dt, h).ravel(), self._after(model, dt, reference)])
+            return np.concatenate([self.node_values(model, length, kick).ravel(), self._after(model, length, reference)])
 
         self.recall(tape, index)
         self.move_nodes(0.0, dnode, self.model)
         self.evaluate(Interval(self.model, work, dt, h, engine.compliance))
+        self.hold()
         reference = work.bodies["qn"][:-1].copy()
         speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
         lighter = self.speeds(self.state[:, 6:12])
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0), np.abs(target).max(initial=0.0))
+        size = max(size, abs(longer) / dt, abs(later) / h)
         for _ in range(PASSES):
             nodes, left, right, tied, _ = self._split(self.difference(evaluate, size))
             self.recall(tape, index)
@@ -87,6 +91,9 @@ class VariationalForward(MaximalForward):
         if step.start == 0.0:
             self.tangent.row_force[knot], self.tangent.coupling_force[knot] = dmu / h, dtie / h
 
+    #: tangents of the lengths (s) of the interval before and of the interval itself
+    longer: tuple[float, float] = (0.0, 0.0)
+
     # ---- what may touch: nothing here
 
     def open_nodes(self, tape: Tape, index: int) -> None:
@@ -98,6 +105,9 @@ class VariationalForward(MaximalForward):
 
     def move_nodes(self, offset: float, tangent: np.ndarray, model: Model) -> None:
         """Numbers of the nodes of a model, and their impulses (nodes, 3) so far along their tangents."""
+
+    def hold(self) -> None:
+        """Take what was just evaluated as the step itself."""
 
     def evaluate(self, interval: Interval) -> bool:
         """The equations at what is in the work."""
