@@ -89,7 +89,7 @@ def check_direction(kind, encounter, rng, cone, kappa):
     scene.contacts["gamma0"] = rng.uniform(0.1, 1.0, len(scene.contacts)) * scene.contacts["weight"]
     scene.contacts["beta0"] = 0.1 * rng.normal(size=(len(scene.contacts), 2))
     kind.interior_point.residual(encounter)
-    open_all(scene, DT, SPEED)
+    open_all(scene, DT, SPEED, False)
 
     def state() -> tuple[np.ndarray, np.ndarray]:
         assert kind.interior_point.residual(encounter)[1]

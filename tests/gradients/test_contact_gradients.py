@@ -250,7 +250,8 @@ def things(kind: str) -> tuple[da.Mechanism, list[str]]:
             "box": da.Box(size=(0.2, 0.3, 0.1), mass=1.0),
         }[kind]
         m.body("a", shape, position=(0, 0, {"cylinder": 0.145, "ellipsoid": 0.21, "box": 0.09}[kind]), orientation=turned, collide=True)
-        return m, [{"cylinder": "a.length", "ellipsoid": "a.semi_axes", "box": "a.size"}[kind], "ground.friction", "ground.offset"]
+        # the ellipsoid rolls, and its friction holds whatever its coefficient
+        return m, [{"cylinder": "a.length", "ellipsoid": "a.semi_axes", "box": "a.size"}[kind], "ground.offset"] + ["ground.friction"] * (kind != "ellipsoid")
     if kind == "terrain":
         x = np.linspace(-1, 1, 9)
         m.height_field(0.1 * np.sin(2 * x[:, None]) * np.cos(1.5 * x), origin=(-1, -1), spacing=0.25, friction=0.3)
@@ -276,6 +277,10 @@ def things(kind: str) -> tuple[da.Mechanism, list[str]]:
     return m, ["a.radius", "b.radius", "a and b.friction", "a and b.restitution"]
 
 
+#: of differences where events are near
+STEPS = {"cylinder": 1e-4, "ellipsoid": 1e-4, "box": 1e-4, "balls": 1e-5}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cylinder", "ellipsoid", "box", "terrain", "ball on box", "capsule on box", "box on box", "balls", "capsules"])
 def test_shapes(kind):
@@ -287,6 +292,53 @@ def test_shapes(kind):
             sim.set_velocity("b", linear=(-0.5, -0.2, 0.0), angular=(0.3, -0.5, -1.0))
 
     names = [*names, "a.mass", "a.inertia", "a.start_velocity", "a.start_angular_velocity"]
-    # Differences of a run see how the interior point shares impulses that are not unique, and little of friction that holds.
-    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=12, setup=setup, step=1e-5, differences=kind in ("ball on box", "balls"))
-    assert_right(check, 2e-4)
+    # Capsules come apart and meet again too often for differences; a cylinder's other end lands in the last step but one.
+    steps = 10 if kind == "cylinder" else 12
+    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=steps, setup=setup, step=STEPS.get(kind, 1e-3), differences=kind != "capsules")
+    assert_right(check)
+
+
+def over_an_edge(stacked: bool) -> da.Mechanism:
+    """A box that slides and turns on the corner of another one, which stands on the ground or is fixed: its points of contact move with both."""
+    m = da.Mechanism("over an edge")
+    if stacked:
+        m.ground(friction=0.3)
+        m.body("floor", da.Box(size=(0.4, 0.4, 0.2), mass=2.0), position=(0, 0, 0.1001), collide=True)
+    else:
+        m.obstacle("floor", da.Box(size=(0.4, 0.4, 0.2), mass=1.0), position=(0, 0, 0.1001), friction=0.3)
+    m.body("box", da.Box(size=(0.3, 0.2, 0.1), mass=0.5), position=(0.1, 0.13, 0.2506), orientation=(1, 0, 0, 0.1), collide=True)
+    return m
+
+
+@pytest.mark.parametrize("stacked", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fixed", "stacked"])
+def test_a_slide_that_depends_on_how_impulses_are_shared(stacked):
+    """Four to six points press, three would do: the friction's moment is that of the shares that a step settles on, a function of its start."""
+    def setup(sim: da.Simulation) -> None:
+        sim.set_velocity("box", linear=(0.5, 0.2, -0.1), angular=(0.0, 0.0, -1.0))
+
+    names = ["box.mass", "box.start_velocity", "box.start_angular_velocity"] + ([] if stacked else ["floor.friction"])
+    assert_right(da.validate_gradients(over_an_edge(stacked), VARIATIONAL, names, steps=12, setup=setup))
+
+
+def steered(sim):
+    """Torques that follow the arm, and a wrench that follows the foot: velocities at knots depend on what touched in the step before."""
+    (angle,), (rate,) = sim.coordinates("hinge"), sim.rates("hinge")
+    force = np.array([-0.5 * sim.velocity[0, 0], 0.2 * sim.position[0, 1], -0.3 * sim.velocity[0, 2], 0.0, 0.01 * sim.angular_velocity[0, 1], 0.0])
+    return {"hinge": -2.0 * np.sin(angle) - 0.3 * rate, "foot": force}
+
+
+def driven() -> da.Mechanism:
+    m = foot()
+    m.body("upper", mass=1.0, inertia=np.diag([0.02, 0.03, 0.04]), position=(0.3, 1.0, 0.5))
+    m.joint("hinge", da.Revolute(axis="y", friction=0.3, limits=(-0.4, 0.2), drive="force"), "world", "upper", at=(0, 1, 0.5))
+    return m
+
+
+@pytest.mark.parametrize("formulation", [VARIATIONAL, pytest.param(METHODS["bdf2"], marks=pytest.mark.slow)], ids=["variational", "bdf2"])
+def test_a_controller_that_sees_what_touches(formulation):
+    def setup(sim: da.Simulation) -> None:
+        kick(sim)
+        sim.set_joint("hinge", 0.0, rate=-1.5)
+
+    names = ["ground.friction", "ground.restitution", "foot contact 0.radius", "foot.mass", "upper.inertia", "hinge.friction", "foot.start_velocity", "hinge.start_rate"]
+    assert_right(da.validate_gradients(driven(), formulation, names, steps=10, setup=setup, step=1e-4, control=steered))

@@ -101,15 +101,17 @@ def keep_forces(model, work, scene, after, kick, resting):
 
 @kernel
 def note_state(state, tape, knot):
-    """Until the next step says more, the forces at the knot it begins at are what lasts of the last step."""
+    """Until the next step says more, forces at the knot that it begins at are what lasts of the last step."""
     tape.steps[knot, 0] = state.clock[1]
     for i in range(state.bodies.shape[0]):
         for c in range(6):
             tape.wrench[knot, i, c] = state.bodies[i].wrench[c]
+            tape.lasting[knot, i, c] = state.bodies[i].wrench[c]
     for i in range(state.joints.shape[0]):
         for c in range(6):
             tape.friction[knot, i, c] = state.joints[i].friction[c]
             tape.limit[knot, i, c] = state.joints[i].limit[c]
+            tape.lasting_along[knot, i, c] = state.joints[i].friction[c] + state.joints[i].limit[c]
 
 
 @kernel

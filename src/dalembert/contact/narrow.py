@@ -316,7 +316,10 @@ def clip(work, count, c0, e, m):
 
 @kernel
 def face_contacts(contacts, first, slots, bodies, ga, gb, face, corners, planes, loops, starts, work):
-    """Contacts of a polyhedron a on a face of b: the part of a's facing side that lies over the face."""
+    """Contacts of a polyhedron a on a face of b: the part of a's facing side that lies over the face.
+
+    Their ``axis`` is the normal of the facing side, in whose plane the points are; zero where nothing of it lies over the face.
+    """
     A = bodies[ga.body]
     B = bodies[gb.body]
     m = (planes[face, 0], planes[face, 1], planes[face, 2])
@@ -332,8 +335,10 @@ def face_contacts(contacts, first, slots, bodies, ga, gb, face, corners, planes,
         count = clip(work, count, c0, sub3(c1, c0), m)
         if count == 0:
             break
+    f = (planes[facing, 0], planes[facing, 1], planes[facing, 2])
     if count == 0:
         # Nothing over the face: the lowest corner stands for all of a.
+        f = (0.0, 0.0, 0.0)
         low = 1e300
         for k in range(ga.first_corner, ga.first_corner + ga.corners):
             p = body_point(B, world_point(A, load3(corners[k])))
@@ -346,7 +351,11 @@ def face_contacts(contacts, first, slots, bodies, ga, gb, face, corners, planes,
     for s in range(used):
         k = (s * count) // used
         contact = contacts[first + s]
-        place(contact, PLANE, ga.body, gb.body, body_point(A, world_point(B, load3(work[0, k]))), 0.0)
+        p = body_point(A, world_point(B, load3(work[0, k])))
+        # what rounding takes out of the plane would decide how impulses are shared
+        p = add3(p, scale3(planes[facing, 3] - dot3(f, p), f))
+        place(contact, PLANE, ga.body, gb.body, p, 0.0)
+        store3(contact.axis, f)
         store3(contact.normal, m)
         contact.offset = planes[face, 3]
     for s in range(used, slots):

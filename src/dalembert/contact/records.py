@@ -141,11 +141,13 @@ class Tape(NamedTuple):
     after: np.ndarray  # (N, n, 6) momenta of the step that follows, less the half kick of what lasts: world, body
     spin_after: np.ndarray  # (N, joints, 6) momenta of reflected inertias in the step that follows
     steps: np.ndarray  # (N, 1) how many steps of the same length lie behind, since a start or an impact
+    lasting: np.ndarray  # (N, n, 6) on the bodies by contacts, what lasts of the step before, as controllers see it
+    lasting_along: np.ndarray  # (N, joints, 6) the same along joint directions by dry friction and limits
 
 
 def new_tape(knots: int, bodies: int, joints: int) -> Tape:
     """Room for a run."""
     return Tape(
         np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, joints, 6)), np.zeros((knots, bodies, 6)),
-        np.zeros((knots, joints, 6)), np.zeros((knots, 1)),
+        np.zeros((knots, joints, 6)), np.zeros((knots, 1)), np.zeros((knots, bodies, 6)), np.zeros((knots, joints, 6)),
     )

@@ -126,12 +126,12 @@ def pull_controlled(record: Record, adjoint: Any, coordinates: np.ndarray, smoot
             answer = np.concatenate([bars.wrench[knot].ravel(), bars.joint[knot].ravel(), bars.tension[knot].ravel(), target.ravel()])
             cotangents, gave = controller.pull(knot, answer)
             held = np.where(gave[-target.size :].reshape(target.shape), 0.0, target)
-            adjoint.add_seen(knot, cotangents, controller.inputs_before(knot), controller.target_rates(knot))
+            adjoint.add_seen(knot, cotangents, controller.felt(knot), controller.target_rates(knot))
 
 
 def check_control(record: Record, passing: Any, ability: str) -> None:
-    """Refuse a pass through a controller that a formulation cannot make; with contacts, what it sees depends on the forces of the step before."""
-    if not hasattr(passing, ability) or not getattr(record.engine, "follows_control", True):
+    """Refuse a pass through a controller that a formulation cannot make."""
+    if not hasattr(passing, ability):
         raise GradientError(
             f"this run of {record.mechanism.name!r} cannot be differentiated through its controller: let its inputs count as given, sim.run(..., control_derivative=None)"
         )

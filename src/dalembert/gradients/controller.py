@@ -140,11 +140,15 @@ class Controller:
         """(joints, 6) rates of targets as the controller saw them."""
         return target_rates(self.mechanism, self.control.targets if knot > 0 or self.control.moved else {}, self.control.times(knot))
 
+    def felt(self, knot: int) -> Inputs:
+        """``inputs_before``, with what contacts exert at the knot as it was known then."""
+        return self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot)[1]
+
     def seen(self, knot: int) -> Values:
         """What the controller saw at a knot of the run."""
-        recording = self.record.recording
+        recording, inputs = self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot)
         one = type(recording)(*(array[knot : knot + 1].copy() for array in recording))
-        return self.record.engine.seen(one, self.inputs_before(knot), self.target_rates(knot), self.coordinates[knot])
+        return self.record.engine.seen(one, inputs, self.target_rates(knot), self.coordinates[knot])
 
     # ---- what it says
 

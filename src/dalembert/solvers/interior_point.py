@@ -15,10 +15,11 @@ from dalembert.kernels import kernel, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
-#: what the complementarity products are aimed at in the end (m^2/s^2): AIM, or SOFT times the square of the largest impulse
-#: over its weight. A node's pivot is then never below SOFT, which keeps rounding out of the impulses. One number for all
-#: contacts, since where impulses are not unique their shares would follow the ratios.
-AIM, SOFT = 1e-12, 3e-9
+#: what the complementarity products are aimed at in the end (m^2/s^2): AIM, SOFT times the square of the largest impulse
+#: over its weight, or, where several contacts press, REST times that of what gravity does in the step. A node's pivot is then never below SOFT, which keeps rounding
+#: out of the impulses; and slacks of what rests are so far above the rounding of gaps that they say how impulses are shared that are not
+#: unique. One number for all contacts, since these shares would follow the ratios.
+AIM, SOFT, REST = 1e-12, 3e-9, 2.5e-8
 #: a step is solved when every product is below this many times the aim
 SHARP = 5.0
 #: part of the way to the boundary of the cones that a step may go
@@ -28,11 +29,19 @@ SHORT = 0.2
 #: once the products (m^2/s^2) are below LATE, they are shrunk alike, if a step gets at least LONG that way: making them
 #: equal would move impulses that are not unique, by far more than is left to the boundary.
 LATE, LONG = 1e-6, 0.7
+#: bounds of sliding velocities above the root of this many products belong to what slides, or holds with little to spare
+SLIDING = 1e-4
+#: where several contacts press and some slide, products are made equal to this part in the end, in at most so many iterations: impulses
+#: that are not unique, and slides that depend on them, are then functions of the step alone, and have a derivative. Below EARLY (m^2/s^2)
+#: they are made equal to LEVEL before they are shrunk: near their end, cones are too sharp for long ways.
+CENTRED, CENTRING, LEVEL, EARLY = 1e-6, 8, 0.1, 1e-5
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
 #: a relaxed solution begins at this speed (m/s) inside the cones, products go down to this part of their mean in an iteration, and are
 #: as they shall be to this part
 START, FALL, EVEN = 0.1, 0.2, 1e-9
+#: mismatch of a slack and its gap, as part of the tolerance, that is left alone
+NOISE = 1e-3
 #: shortest step of the line search
 SHORTEST = 1e-5
 #: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
@@ -53,17 +62,19 @@ class InteriorPoint(NamedTuple):
 
 
 @kernel
-def products(scene, blunt):
+def products(scene, speed, blunt):
     """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
 
-    ``blunt``: how many times less sharp than usual the aim is.
+    ``speed`` (m/s): what gravity does in a step; ``blunt``: how many times less sharp than usual the aim is.
     """
     top = 0.0
     total = 0.0
     count = 0
     worst = 0.0
+    pressing = 0
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0:
+            pressing += 1 if scene.contacts[i].gamma > scene.contacts[i].weight * scene.contacts[i].s else 0
             a, b, c = complementarity(scene.contacts[i])
             top = max(top, scene.contacts[i].gamma / scene.contacts[i].weight)
             total += a
@@ -75,7 +86,27 @@ def products(scene, blunt):
         total += a
         count += b
         worst = max(worst, c)
-    return total / max(count, 1), worst, count, blunt * max(AIM, SOFT * top * top)
+    rest = REST * speed * speed if pressing > 1 else 0.0
+    return total / max(count, 1), worst, count, blunt * max(AIM, max(SOFT * top * top, rest))
+
+
+@kernel
+def off_centre(scene, goal):
+    """By how much, as part of it, products of contacts miss what they are aimed at; zero where only one presses or none slides."""
+    worst = 0.0
+    count = 0
+    slides = False
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            if contact.gamma > contact.weight * contact.s:
+                count += 1
+                slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > SLIDING * goal)
+            worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
+            if contact.friction > 0.0 and contact.edges == 0:
+                product = contact.friction * contact.gamma * contact.psi + contact.beta[0] * contact.eta[0] + contact.beta[1] * contact.eta[1]
+                worst = max(worst, abs(product / contact.weight - goal) / goal)
+    return worst if count > 1 and slides else 0.0
 
 
 @kernel
@@ -229,13 +260,16 @@ def build_interior_point(
             for c in range(3):
                 reach = max(reach, abs(bodies[i].x[c]))
         tolerance = max(tolerance, ROUNDING * reach / dt)
-        noise = 0.02 * tolerance
-        iterations = 0
+        noise = NOISE * tolerance
+        iterations, levelling, centring, centre = 0, 0, 0, 0.0
         while True:
-            mean, worst, count, goal = products(scene, blunt)
+            mean, worst, count, goal = products(scene, speed, blunt)
             # at least one iteration, as in ``newton``
             if size <= tolerance and worst <= SHARP * goal and iterations > 0:
-                return SOLVED, iterations, size
+                centre = goal if centring == 0 else centre
+                if centring == CENTRING or off_centre(scene, centre) < CENTRED:
+                    return SOLVED, iterations, size
+                centring += 1
             if iterations == max_iterations:
                 return NOT_CONVERGED, iterations, size
             iterations += 1
@@ -243,14 +277,19 @@ def build_interior_point(
                 return SINGULAR, iterations, size
             again = iterations == 2
             late = count > 0 and max(mean, size) < LATE
-            kappa = -goal if late else 0.0
+            kappa = centre if centring > 0 else -goal if late else 0.0
+            early = centring == 0 and levelling < CENTRING and max(mean, size) < EARLY and mean > 10.0 * goal
+            level = early and off_centre(scene, mean) > LEVEL
+            if level:
+                levelling += 1
+                kappa = mean
             load(encounter, again)
             load_nodes(encounter, kappa, False, noise)
             solve_all(encounter)
             far = 1.0
             if count > 0:
                 far = directions(encounter, kappa, False, BOUNDARY, noise)
-                if not late or far < LONG:
+                if centring == 0 and not level and (not late or far < LONG):
                     ratio = max(mean_after(scene, far, count), 0.0) / mean
                     kappa = max(ratio * ratio * ratio * mean, goal)
                     # After a short step the second-order terms say nothing: centre first.
@@ -288,7 +327,7 @@ def build_interior_point(
         open_all(scene, dt, speed, True)
         size, fine = whole_residual(encounter)
         for iteration in range(max_iterations):
-            mean, worst, count, _ = products(scene, 1.0)
+            mean, worst, count, _ = products(scene, 0.0, 1.0)
             even = count == 0 or (abs(mean - kappa) <= EVEN * kappa and worst <= (1.0 + EVEN) * kappa)
             if fine and size <= tolerance and even and iteration > 0:
                 return SOLVED

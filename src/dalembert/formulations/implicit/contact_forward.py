@@ -30,7 +30,7 @@ from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
-from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
+from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.kernels import kernel
 from dalembert.model.pose import aim_all
@@ -134,10 +134,11 @@ class ContactForward(ImplicitForward):
         place_rows(self.model, stage.work, self.scene, self.touch.rows_at)
         return open_encounter(stage, self.scene, self.bars, self.touch)
 
-    def node_values(self, gamma: float) -> np.ndarray:
-        values = np.zeros((len(self.touching), 3))
-        read_nodes(self.scene, gamma, values)
-        return values
+    def hold(self) -> None:
+        self.nodes.hold(self.graph.work.bodies)
+
+    def node_values(self, model: Model, gamma: float) -> np.ndarray:
+        return self.nodes.read(self.scene, self.graph.work.bodies, gamma, model is self.model)
 
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, gamma: float) -> np.ndarray:
         rows = np.zeros_like(tangent)

@@ -117,7 +117,10 @@ class ImplicitForward(VelocityForward):
         """Factor Newton's matrix at the solution."""
         return open_stage(stage, self.bars)
 
-    def node_values(self, gamma: float) -> np.ndarray:
+    def hold(self) -> None:
+        """Take what was just evaluated as the stage itself."""
+
+    def node_values(self, model: Model, gamma: float) -> np.ndarray:
         """(nodes, 3) what the nodes look at."""
         return np.zeros((0, 3))
 
@@ -156,12 +159,16 @@ class ImplicitForward(VelocityForward):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
             own_rates = np.where(moving, own.axles["r"], 0.0) if len(own.axles) else np.zeros((rows, 6))
             residuals = np.concatenate([work.bodies["r"][:-1], at["unit"][:, None]], axis=1)
-            parts = self.node_values(gamma), residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
+            parts = self.node_values(model, gamma), residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
             return np.concatenate([np.ravel(part) for part in parts])
 
         speed = max(1.0, np.abs(bodies["vs"]).max(initial=0.0), np.abs(bodies["ws"]).max(initial=0.0))
         size = max(np.abs(yp[:, :7]).max(initial=0.0), np.abs(yp[:, 7:]).max(initial=0.0) / speed, np.abs(target).max(initial=0.0))
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0))
+        self.recall(tape, entry)
+        self.move_nodes(tape, entry, 0.0, yp, dnode, self.model)
+        self.evaluate(Stage(self.model, work, own, gamma, engine.compliance))
+        self.hold()
         for _ in range(PASSES):
             nodes, left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(whole))
             self.recall(tape, entry)

@@ -170,8 +170,8 @@ class MaximalAdjoint:
 
         return (self.model.joints["driven"] != 0) & (self.model.joints["free_kind"] == BALL)
 
-    def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> None:
-        """Add what a controller saw at the knot that the pass has got to, weighted, to the cotangent of the state there.
+    def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        """Add what a controller saw at the knot that the pass has got to, weighted, to the cotangent of the state there; returns all bars.
 
         ``inputs``: those of the step before, which it was read with; ``rates`` (joints, 6): of driven directions, NaN for their own.
         """
@@ -189,6 +189,7 @@ class MaximalAdjoint:
             self.inputs.wrench[knot - 1] += knots.push[0]
             self.inputs.joint[knot - 1] += knots.input[0]
             self.inputs.tension[knot - 1] += knots.tension[0]
+        return knots
 
     def read_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
         """Cotangents of the state at a knot from those of what a controller saw there."""

@@ -91,8 +91,6 @@ class TouchingEngine(MaximalEngine):
     """
 
     tape: Any
-    #: what a controller sees depends on forces of the step before, through which gradients do not go yet
-    follows_control = False
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
@@ -191,6 +189,11 @@ class TouchingEngine(MaximalEngine):
         state = self.view(numbers)
         wrench, joint = state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
         return super().knot(numbers, inputs._replace(wrench=inputs.wrench + wrench, joint=inputs.joint + joint), rates)
+
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+        tape = recording.tape
+        felt = inputs._replace(wrench=inputs.wrench + tape.lasting[knot], joint=inputs.joint + tape.lasting_along[knot])
+        return recording.plain, felt
 
     # ---- overlaps
 

@@ -179,6 +179,10 @@ class MaximalEngine:
             potential=np.array([potential_energy(model, work)]),
         )
 
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+        """A recording, and inputs of the step before a knot together with what else acts on what a controller sees there."""
+        return recording, inputs
+
     # ---- running
 
     def new_recording(self, knots: int) -> Recording:

@@ -68,6 +68,9 @@ class MaximalForward:
         #: tangents of what contacts exert at the knots on bodies and along directions
         self.felt = np.zeros((knots, engine.sizes[0], 6)), np.zeros((knots, engine.sizes[1], 6))
 
+    #: tangents of what lasts of the step before, on bodies and along directions
+    lasting: tuple[Any, Any] = (0.0, 0.0)
+
     #: how far differences reach, as part of the usual
     reach: float = 1.0
 
@@ -160,7 +163,7 @@ class MaximalForward:
     def _control(self, knot: int) -> None:
         """Add the tangent of what a controller answers at a knot to those of the inputs of the step that begins there."""
         controller, change, recording = self.controller, self.change, self.recording
-        before, rates = controller.inputs_before(knot), controller.target_rates(knot)
+        before, rates = controller.felt(knot), controller.target_rates(knot)
         one = Recording(*(array[knot : knot + 1].copy() for array in recording))
         tangent = Recording(*(array[knot : knot + 1] for array in self.tangent))
         turning, moving = self.orientation[knot : knot + 1], self.momentum_at(knot)
@@ -174,8 +177,8 @@ class MaximalForward:
             inputs = before
             if knot > 0:
                 inputs = Inputs(
-                    before.wrench + step * change.wrench[knot - 1], before.joint + step * change.joint[knot - 1], before.target + step * change.target[knot],
-                    before.stage, before.tension + step * change.tension[knot - 1],
+                    before.wrench + step * (change.wrench[knot - 1] + self.lasting[0]), before.joint + step * (change.joint[knot - 1] + self.lasting[1]),
+                    before.target + step * change.target[knot], before.stage, before.tension + step * change.tension[knot - 1],
                 )
             return self.engine.seen(beside, inputs, rates, self.coordinates[knot], model)
 

@@ -10,7 +10,20 @@ from dalembert.contact.records import PLANE
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.kernels import inline, kernel
 from dalembert.spatial import so3
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_mul, mat_t_vec, mat_vec, store3, store9, sub3
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load9,
+    mat_mul,
+    mat_t_vec,
+    mat_vec,
+    scale3,
+    store3,
+    store9,
+    sub3,
+)
 
 #: step (m or rad) of the differences
 STEP = 2e-4
@@ -84,8 +97,9 @@ def pull_clipped(scene, touch, pair):
                 store9(A.R, mat_mul(R, so3.exp_matrix(move)))
             face_contacts(touch.trial, 0, pair.slots, touch.rows_at, ga, gb, face, corners, planes, loops, starts, polygon)
             for s in range(pair.slots):
-                if moves(scene.contacts[pair.first + s], ga, corners):
-                    total += share * dot3(load3(touch.contacts[pair.first + s].point), load3(touch.trial[s].point))
+                contact = scene.contacts[pair.first + s]
+                if moves(contact, ga, corners):
+                    total += share * dot3(within(contact, load3(touch.contacts[pair.first + s].point)), load3(touch.trial[s].point))
             store3(A.x, x)
             store9(A.R, R)
         slope = (total if c % 3 == 0 else 0.0, total if c % 3 == 1 else 0.0, total if c % 3 == 2 else 0.0)
@@ -108,6 +122,13 @@ def moves(contact, geometry, corners):
         if dot3(d, d) < CORNER * CORNER:
             return False
     return True
+
+
+@inline
+def within(contact, d):
+    """The part of a vector (a's frame) along which the point of a clipped face can move."""
+    f = load3(contact.axis)
+    return sub3(d, scale3(dot3(f, d), f))
 
 
 @inline

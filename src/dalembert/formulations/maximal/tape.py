@@ -24,6 +24,8 @@ class Tape:
         self.arrays: Any = new_arrays(max(room, 1) * each)
         self.count = 0
         self.steps: list[Step] = []
+        #: of a part of a tape: the entry that it begins at
+        self.begin = 0
 
     def reserve(self, substeps: int) -> None:
         """Room for some more substeps."""
@@ -53,6 +55,7 @@ class Tape:
             part = copy(self)
             first, last = int(starts[own[0]]), int(ends[own[-1]])
             part.arrays, part.count = type(self.arrays)(*(array[first:last] for array in self.arrays)), last - first
+            part.begin = first
             part.steps = [self.steps[i]._replace(knot=0) for i in own]
             found.append((knot, part))
         return found

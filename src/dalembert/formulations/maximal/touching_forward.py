@@ -1,7 +1,9 @@
 """Forward sensitivities of contacts, limits and dry friction: what their nodes look at is differenced, their own rows are linearised.
 
-Gaps, sliding velocities and forces are differences of the kernels that a step is made of; complementarity itself, far too sharp for
-differences, is Newton's own matrix (as everywhere in a forward pass).
+Sliding velocities, forces, and gaps by the numbers of a model are differences of the kernels that a step is made of; complementarity
+itself, far too sharp for differences, is Newton's own matrix (as everywhere in a forward pass). Where impulses are not unique, shares of
+them follow slacks of some 1e-9 m/s, which the rounding of differenced gaps would drown: with the state, gaps change by their gradients at the
+end of the step, of which only the pose there is differenced.
 """
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ from dalembert.contact.cone import node_matrix
 from dalembert.contact.events import end_gap
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
+from dalembert.contact.records import BALL_SUPPORT, PLANE
 from dalembert.contact.shapes import PairList
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
-from dalembert.kernels import kernel
+from dalembert.kernels import inline, kernel
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.compile import compile_model
 from dalembert.model.placement import Placement
 from dalembert.model.records import Model
+from dalembert.spatial import so3
+from dalembert.spatial.tuples import dot3, load3, load9, mat_t_mul, sub3
 
 #: features of contacts with grounds
 FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "restitution", "friction")
@@ -82,6 +87,51 @@ def read_nodes(scene, dt, values):
         for side in range(2):
             values[count, side] = limit_rate(limit, side, dt, 0.0) if limit.awake[side] != 0 else 0.0
         values[count, 2] = limit.eta
+        count += 1
+
+
+class Held(NamedTuple):
+    """Where a step ends: gradients of the gaps of what is awake, and of all limits' coordinates, by both bodies' poses; of gaps by the
+    contact's point, the point; and the poses.
+    """
+
+    H: np.ndarray  # (contacts + limits, 2, 6)
+    lever: np.ndarray  # (contacts, 3) body a's frame
+    point: np.ndarray  # (contacts, 3)
+    x: np.ndarray  # (n + 1, 3)
+    R: np.ndarray  # (n + 1, 9)
+
+
+@inline
+def moved(bodies, held, index, a, b):
+    """What changes by the gradients ``H`` of a node, by how far its bodies are from the pose that is held."""
+    total = 0.0
+    for side in range(2):
+        body = a if side == 0 else b
+        total += dot3(load3(held.H[index, side]), sub3(load3(bodies[body].xn), load3(held.x[body])))
+        turn = so3.log_matrix(mat_t_mul(load9(held.R[body]), load9(bodies[body].Rn)))
+        total += dot3(load3(held.H[index, side, 3:]), turn)
+    return total
+
+
+@kernel
+def gaps_beside(scene, bodies, held, dt, values):
+    """Gaps and ends of limits over dt less their bounds into ``values`` (nodes, 3), but for constants, by how far the pose at the end is from that held."""
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake == 0:
+            continue
+        gap = dot3(load3(held.lever[count]), sub3(load3(contact.point), load3(held.point[count])))
+        gap += moved(bodies, held, count, contact.a, contact.b)
+        values[count, 0] = gap / dt - contact.bound
+        count += 1
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        gap = moved(bodies, held, count, limit.a, limit.b)
+        for side in range(2):
+            if limit.awake[side] != 0:
+                values[count, side] = (gap if side == 0 else -gap) / dt - limit.bound[side]
         count += 1
 
 
@@ -149,6 +199,23 @@ class TouchingNodes:
         for (_, weight), one in zip(self.offsets, self.order):
             total += weight / self.step * self._friction(one)
         return total
+
+    def hold(self, bodies: np.ndarray) -> None:
+        """The step as it ends is the one that gaps are compared with."""
+        contacts, limits = self.section.scene.contacts[self.contacts], self.section.scene.limits
+        turned = np.einsum("kji,kj->ki", bodies["Rn"][contacts["a"]].reshape(-1, 3, 3), contacts["n"])
+        lever = turned - np.einsum("ki,ki,kj->kj", turned, contacts["axis"], contacts["axis"])
+        moving = (contacts["kind"] == PLANE) & (contacts["support"] == BALL_SUPPORT) & np.any(contacts["axis"], axis=1)
+        H = np.concatenate([np.stack([nodes["Ha"], nodes["Hb"]], axis=1) for nodes in (contacts, limits)])
+        self.held = Held(H, np.where(moving[:, None], lever, 0.0), contacts["point"].copy(), bodies["xn"].copy(), bodies["Rn"].copy())
+
+    def read(self, scene: Any, bodies: np.ndarray, dt: float, beside: bool) -> np.ndarray:
+        """(nodes, 3) what nodes look at. ``beside``: of another state, not of another model."""
+        values = np.zeros((len(self.contacts) + len(scene.limits), 3))
+        read_nodes(scene, dt, values)
+        if beside:
+            gaps_beside(scene, bodies, self.held, dt, values)
+        return values
 
     def put(self, offset: float, tangent: np.ndarray, model: Model) -> Any:
         """The scene with the numbers of a model and impulses moved along their tangents."""

@@ -69,6 +69,15 @@ class TouchingTape(Tape):
         new.kept, new.pages, new.run = self.kept[: self.used].copy(), self.pages, self.run
         return new
 
+    def parts(self) -> list[tuple[int, Tape]]:
+        found = super().parts()
+        for _, part in found:
+            assert isinstance(part, TouchingTape)
+            last = [page for page in self.pages if page.entry <= part.begin][-1]
+            inner = [Page(page.entry - part.begin, page.places) for page in self.pages if part.begin < page.entry < part.begin + part.count]
+            part.pages = [Page(0, last.places), *inner]
+        return found
+
     def knots(self) -> np.ndarray:
         """(entries,) the knot that the step of each entry begins at, or that it lies after."""
         knots = np.array([step.knot for step in self.steps], dtype=int)

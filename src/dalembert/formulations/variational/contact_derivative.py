@@ -22,6 +22,14 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
     def __init__(self, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
         super().__init__(engine, recording.plain, forces_as_loads(inputs, recording.tape, knots), knots, dt, coordinates, cotangents)
 
+    #: bars of what lasted of a step, on bodies and along directions, that a controller at its end saw
+    seen: tuple[np.ndarray, np.ndarray] | None = None
+
+    def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
+        knots = super().add_seen(knot, cotangents, inputs, rates)
+        self.seen = knots.push, knots.input
+        return knots
+
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         assert isinstance(tape, TouchingTape)
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
@@ -30,6 +38,10 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
         ends = np.full(count, -1, dtype=np.int64)
         if len(knots.push) > tape.steps[-1].knot + 1:
             ends[-1] = tape.steps[-1].knot + 1
+        if self.seen is not None:
+            ends[-1] = len(knots.push)
+            knots = knots._replace(push=np.concatenate([knots.push, self.seen[0]]), input=np.concatenate([knots.input, self.seen[1]]))
+            self.seen = None
         felt = knots._replace(push=np.concatenate([knots.push, np.zeros((len(knots.push), 1, 6))], axis=1))
         impulses = self._impulses(tape, begins, first)
         for section, touch in self.sections(tape):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.events import velocity_before
-from dalembert.contact.forces import keep_forces
+from dalembert.contact.events import is_impact, limit_approach, velocity_before
+from dalembert.contact.forces import add_force
 from dalembert.contact.narrow import POLYHEDRON, find_features
-from dalembert.contact.nodes import Encounter
+from dalembert.contact.nodes import Encounter, limit_impulse
 from dalembert.contact.records import new_tape
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
@@ -20,7 +20,7 @@ from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, new_touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
-from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
+from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.contact_step import note_forces
 from dalembert.formulations.variational.contact_tape import (
@@ -55,6 +55,31 @@ def evaluate_encounter(interval, scene, velocity):
     return fine
 
 
+@kernel
+def find_blows(model, work, scene, resting, contacts, limits):
+    """Which contacts (contacts,) and ends of limits (limits, 2) closed faster than ``resting`` (m/s): no forces that last."""
+    for i in range(scene.contacts.shape[0]):
+        contacts[i] = scene.contacts[i].awake != 0 and is_impact(model, work, scene.contacts[i], resting)
+    for i in range(scene.limits.shape[0]):
+        for side in range(2):
+            limits[i, side] = limit_approach(model, work, scene.limits[i], side) < -resting
+
+
+@kernel
+def lasting_forces(scene, blows, ends, kick, wrench, along):
+    """What lasts of the forces of all nodes (see ``keep_forces``), with blows as they were: on bodies (n, 6) and along directions (joints, 6)."""
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0 and not blows[i]:
+            add_force(wrench, wrench.shape[0], scene.contacts[i], kick)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        force = limit_impulse(limit)[1]
+        for side in range(2):
+            if limit.awake[side] != 0 and not ends[i, side]:
+                force += limit.gamma[side] if side == 0 else -limit.gamma[side]
+        along[limit.joint, limit.direction] += kick * force
+
+
 class ContactForward(VariationalForward):
     """``models`` are those of ``touching_model``."""
 
@@ -66,7 +91,6 @@ class ContactForward(VariationalForward):
         super().__init__(engine, plain, loads, knots, dt, coordinates, [one.model for one in models], step, change)
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
-        self.lasting = engine._new_state()
         self.velocity = np.zeros((3, engine.sizes[0] + 1, 6))
         #: tangents of what lasts of the step just made, on bodies and along directions
         self.lasts = np.zeros((engine.sizes[0], 6)), np.zeros((engine.sizes[1], 6))
@@ -91,6 +115,11 @@ class ContactForward(VariationalForward):
         bodies, joints, _ = self.engine.sizes
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
+    def hold(self) -> None:
+        self.nodes.hold(self.graph.work.bodies)
+        self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
+        find_blows(self.model, self.graph.work, self.scene, self.engine.options.resting_speed, self.blows, self.ends)
+
     def recall(self, tape: Tape, index: int) -> None:
         assert self.section is not None
         self.scene, section = self.section.scene, self.section
@@ -111,12 +140,10 @@ class ContactForward(VariationalForward):
     def node_values(self, model: Model, dt: float, h: float) -> np.ndarray:
         """What nodes look at; forces at the knot, and those that last, on bodies (n, 6) and along directions (joints, 6)."""
         bodies, joints, _ = self.engine.sizes
-        values, at = np.zeros((len(self.touching), 3)), new_tape(1, bodies, joints)
-        read_nodes(self.scene, dt, values)
+        values, at = self.nodes.read(self.scene, self.graph.work.bodies, dt, model is self.model), new_tape(1, bodies, joints)
         note_forces(model, self.scene, at, 0, 1.0 / h)
-        state = self.engine.view(self.lasting)
-        keep_forces(model, self.graph.work, self.scene, state, 1.0 / h, self.engine.options.resting_speed)
-        parts = values, at.wrench[0], at.friction[0] + at.limit[0], state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
+        lasting_forces(self.scene, self.blows, self.ends, 1.0 / h, at.lasting[0], at.lasting_along[0])
+        parts = values, at.wrench[0], at.friction[0] + at.limit[0], at.lasting[0], at.lasting_along[0]
         return np.concatenate([part.ravel() for part in parts])
 
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, h: float) -> np.ndarray:
@@ -134,5 +161,6 @@ class ContactForward(VariationalForward):
         self.lasts = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
         if step.start == 0.0:
             self.felt[0][knot], self.felt[1][knot] = wrench.reshape(-1, 6), along.reshape(-1, 6)
+        self.lasting = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
         if knot == self.knots - 2:
-            self.felt[0][knot + 1], self.felt[1][knot + 1] = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
+            self.felt[0][knot + 1], self.felt[1][knot + 1] = self.lasting

@@ -66,6 +66,7 @@ class VariationalForward(MaximalForward):
         self.recall(tape, index)
         self.move_nodes(0.0, dnode, self.model)
         self.evaluate(Interval(self.model, work, dt, h, engine.compliance))
+        self.hold()
         reference = work.bodies["qn"][:-1].copy()
         speed = max(1.0, np.abs(bodies["v"]).max(initial=0.0), np.abs(bodies["w"]).max(initial=0.0))
         lighter = self.speeds(self.state[:, 6:12])
@@ -104,6 +105,9 @@ class VariationalForward(MaximalForward):
 
     def move_nodes(self, offset: float, tangent: np.ndarray, model: Model) -> None:
         """Numbers of the nodes of a model, and their impulses (nodes, 3) so far along their tangents."""
+
+    def hold(self) -> None:
+        """Take what was just evaluated as the step itself."""
 
     def evaluate(self, interval: Interval) -> bool:
         """The equations at what is in the work."""
