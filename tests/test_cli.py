@@ -55,6 +55,10 @@ def test_the_doctor_looks_at_the_installation(capsys, monkeypatch, tmp_path):
     told = capsys.readouterr().out
     for words in (f"dalembert           {da.__version__}", "processor", "numba", "cache", "run, Variational", "run, Implicit", "agreement", "all is well"):
         assert words in told
+    assert main(["doctor", "pendulum", "--dt", "0.005", "--steps", "12"]) == 0
+    told = capsys.readouterr().out
+    assert "in Variational(dt=0.005" in told
+    assert "against Reduced" in told
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "open"))

@@ -130,13 +130,14 @@ def _parser() -> Parser:
 
     common = Parser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of errors")
-    loading = Parser(add_help=False)
-    loading.add_argument("model", metavar="MODEL", help="a .urdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
-    loading.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
-    loading.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
-    loading.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
-    loading.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
-    loading.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
+    loading, perhaps = Parser(add_help=False), Parser(add_help=False)
+    for one in (loading, perhaps):
+        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
+        one.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
+        one.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
+        one.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
+        one.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
+        one.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
     stepping = Parser(add_help=False)
@@ -179,7 +180,9 @@ def _parser() -> Parser:
     convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *FILMS, *PICTURES]))
     convert.add_argument("--lossy", action="store_true", help="leave out what a URDF file cannot hold")
 
-    command("doctor", _doctor, [], "versions, cache, processor and a small run: for bug reports")
+    doctor = command("doctor", _doctor, [perhaps, starting, stepping], "versions, cache, processor, a small run, and the self-test of a model: for bug reports")
+    doctor.add_argument("--dt", type=_positive, default=0.002, help="step of the self-test in s (default: %(default)s)")
+    doctor.add_argument("--steps", type=int, default=40, help="length of the self-test in steps (default: %(default)s)")
 
     zoo = command("zoo", _zoo, [], "list the ready mechanisms, or describe one")
     zoo.add_argument("name", nargs="?", help="a mechanism of the zoo")
@@ -453,6 +456,11 @@ def _doctor(options: argparse.Namespace) -> int:
     for what, how, well in report():
         print(f"{what:20}{how}" + ("" if well else "  <- not well"), flush=True)
         wrong += [] if well else [what]
+    if options.model:
+        mechanism = _load(options)
+        found = _start(mechanism, _formulation(options), options.joints).check(steps=options.steps)
+        print(found)
+        wrong += [] if found.ok else [mechanism.name]
     print(f"not well: {', '.join(wrong)}" if wrong else "all is well")
     return FAILED if wrong else DONE
 

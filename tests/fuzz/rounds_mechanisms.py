@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ METHODS: tuple[tuple[str, dict[str, Any], bool], ...] = (
 )
 #: those whose rows drift by design, or that a stiff spring throws off at these steps
 LOOSE = ("semi_implicit", "rk4", "RK45", "linearly_implicit")
-#: of first order
-FIRST = ("bdf1", "semi_implicit", "linearly_implicit")
+#: whose velocities are of first order, with rows at least
+FIRST = ("bdf1", "semi_implicit", "linearly_implicit", "sdirk2", "pareschi_russo")
 #: that say themselves that a step is too long for them
 EXPLICIT = ("semi_implicit", "rk4", "RK45")
 #: m or rad, by which joints may be open
@@ -70,7 +71,7 @@ def examine(recipe: Recipe) -> str | None:
     try:
         sim, trajectory, said = run(recipe)
     except da.StepFailure as failure:
-        if method_of(recipe) in EXPLICIT and "not finite" in str(failure):
+        if method_of(recipe) in EXPLICIT and any(word in str(failure) for word in ("an implicit method", "that are not finite")):
             return None
         try:
             run(recipe.with_dt(recipe.dt / 16.0, 16 * recipe.steps))
@@ -104,7 +105,8 @@ def check_numbers(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, s
 
 def check_joints(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
     worst = float(run.constraint_violation().max(initial=0.0))
-    if worst > OPEN and not (recipe.method.name == "Implicit" and method_of(recipe) in ("semi_implicit", "pareschi_russo")):
+    drifts = method_of(recipe) == "pareschi_russo" or (recipe.method.name == "Implicit" and method_of(recipe) == "semi_implicit")
+    if worst > (1e-3 if drifts else OPEN):  # rows of the one are met by its stages, those of the other by its pull alone
         return f"open by {worst:.3g}"
     return None
 
@@ -121,7 +123,7 @@ def check_energy(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sa
 
 
 def check_momentum(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
-    """Where nothing hangs on the world and nothing pulls, the momentum stays; the angular one by symplectic steps alone."""
+    """Where nothing hangs on the world and nothing pulls, the momentum stays, by symplectic steps."""
     free = recipe.gravity == (0.0, 0.0, 0.0) and not (recipe.flags & {"pushed", "touching", "force"})
     on_world = any("world" in map(str, call.arguments) or "'world'" in repr(call.arguments) or call.method == "drag" for call in recipe.build)
     if not free or on_world:
@@ -129,7 +131,7 @@ def check_momentum(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
     momentum = run.momentum()
     size = float(np.sum(run.mass[:, None] * np.abs(run.velocity).max(axis=0))) + 1e-9
     drift = float(np.abs(momentum.linear - momentum.linear[0]).max())
-    if drift > 1e-6 * size and method_of(recipe) not in LOOSE:
+    if drift > 1e-6 * size and recipe.method.name == "Variational":
         return f"linear momentum changed by {drift:.3g} of {size:.3g} N s"
     if recipe.method.name == "Variational":
         turn = float(np.abs(momentum.angular - momentum.angular[0]).max())
@@ -189,8 +191,9 @@ def check_energies(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
 
 
 def check_forces(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
-    """What joints exert and gravity change the momentum of each body, but for as much as forces change from knot to knot."""
-    if mechanism.paths or mechanism.drags or mechanism.wrenches or "touching" in recipe.flags or len(run) < 8 or method_of(recipe) in LOOSE:
+    """What joints exert and gravity change the momentum of each body, but for as much as forces change from knot to knot; not of ``Reduced``,
+    whose steps follow joint coordinates and not centres of mass."""
+    if mechanism.paths or mechanism.drags or mechanism.wrenches or mechanism.couplings or "touching" in recipe.flags or len(run) < 8 or recipe.method.name == "Reduced" or method_of(recipe) in LOOSE:
         return None
     force = run.mass[:, None] * np.array(recipe.gravity) + np.zeros_like(run.velocity)
     load = np.abs(force).sum(axis=2)
@@ -204,7 +207,9 @@ def check_forces(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sa
     change = run.mass[:, None] * (run.velocity[4:-2] - run.velocity[2:-4]) / (2.0 * recipe.dt)
     here = force[3:-3]
     wide = sum(np.abs(force[3 + s : len(force) - 3 + s] - here).sum(axis=2) for s in (-3, -2, -1, 1, 2, 3))
-    excess = np.abs(change - here).sum(axis=2) - 2.0 * wide - 0.02 * load[3:-3] - 1e-6
+    speed = float(np.abs(run.velocity).max() + np.abs(run.angular_velocity).max())
+    slack = 1e-6 + run.mass * recipe.dt * speed**3 * (2.0 if method_of(recipe) in FIRST else 0.2)  # what frames that turn cost a step
+    excess = np.abs(change - here).sum(axis=2) - 2.0 * wide - 0.02 * load[3:-3] - slack
     if excess.max(initial=-1.0) > 0.0:
         k, body = np.unravel_index(int(excess.argmax()), excess.shape)
         return f"on {run.bodies[body]!r} at knot {k + 3}: {here[k, body]} N, but the momentum changes by {change[k, body]} N"
@@ -262,6 +267,14 @@ def mechanisms(rng: np.random.Generator, place: Path, trial: int) -> None:
 
     small = shrink(recipe, fails)
     raise Failure(judge(small, agreement) or found, small.program())
+
+
+def warm(place: Path) -> None:
+    """Compile what the methods need, so that no run waits for it."""
+    for name, options, touching in METHODS:
+        for flag in {False, touching}:
+            with suppress(da.DalembertError):
+                run(random_recipe(np.random.default_rng(0), name, options, touching=flag, steps=2))
 
 
 ROUNDS = {"random mechanism": mechanisms}

@@ -84,7 +84,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "coordinates": dict(joint="elbow"), "rates": dict(joint="elbow"), "path_length": dict(path="cord"), "path_rate": dict(path="cord"), "restore": {},
     "set_joint": dict(name="elbow", value=0.0), "set_velocity": dict(body="lower"), "set_target": dict(joint="shoulder", target=0.0),
     "set_input": dict(name="elbow", value=0.0), "set_parameters": dict(values={}), "solve_pose": dict(wishes={}), "linearise": {}, "equilibrium": {}, "modes": {},
-    "step_jacobian": {}, "view": {}, "step": {}, "run": dict(duration=0.01), "stream": dict(duration=0.01, folder="parts"), "follow": dict(joint="elbow", trajectory=LATER),
+    "step_jacobian": {}, "view": {}, "step": {}, "check": {}, "run": dict(duration=0.01), "stream": dict(duration=0.01, folder="parts"), "follow": dict(joint="elbow", trajectory=LATER),
 }
 #: methods of a trajectory
 READ: dict[str, dict[str, Any]] = {
@@ -94,7 +94,7 @@ READ: dict[str, dict[str, Any]] = {
     "to_video": dict(path="run.gif", size=(16, 16)), "view": {},
 }
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time
-HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream")
+HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream", "check")
 #: signatures that are no part of this: gradients check their own, tables of classes that users do not make
 ELSEWHERE = ("validate_gradients", "value_and_gradient", "residuals_and_jacobian", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
 #: arguments of the algebra of the arm by name

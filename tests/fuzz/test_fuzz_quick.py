@@ -46,6 +46,13 @@ def test_quick_share(quick, name):
 
 
 @pytest.mark.slow
+def test_long_share_of_mechanisms(tmp_path):
+    found = fuzz({"random mechanism": 5000}, tmp_path / "report.json", 2027)
+    assert found["done"] == {"random mechanism": 5000}
+    assert not found["failures"], "\n".join(f"{failure['message']}\n{failure['program']}" for failure in found["failures"])
+
+
+@pytest.mark.slow
 def test_long_share(tmp_path):
     found = fuzz(SLOW, tmp_path / "report.json", 2026)
     assert found["done"] == SLOW

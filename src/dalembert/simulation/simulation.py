@@ -25,6 +25,7 @@ from dalembert.checks import (
     checked_as,
     one_of,
     shown,
+    whole,
 )
 from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.derivatives import Differentiable
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from dalembert.gradients.modes import Modes
     from dalembert.gradients.situation import Situation
     from dalembert.gradients.step import StepJacobian
+    from dalembert.simulation.check import Check
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
 #: "differences", or what gives {input: {what a controller sees: array}}
@@ -420,6 +422,25 @@ class Simulation:
         from dalembert.gradients.step import step_jacobian
 
         return step_jacobian(self, parameters, gradient_smoothing)
+
+    @checked(steps=whole("a whole number from 6 to 10000", least=6, most=10_000))
+    def check(self, *, steps: int = 40) -> Check:
+        """Is this mechanism right in this formulation? A self-test from the current knot on; print it, or ask for its ``ok``. Changes nothing.
+
+        Copies run for ``steps`` steps, and with half steps: joints must hold, energy must not rise where nothing puts any in, rates must be those of
+        the coordinates, derivatives must be those of differences, and the other formulations must come to the same poses, or nearer with half the step.
+        After an impact, poses of formulations part by what the impact's time differs: begin such checks where nothing touches for a while.
+        """
+        from dalembert.simulation.check import check_simulation
+
+        return check_simulation(self, steps)
+
+    def _follow_on(self, other: Simulation) -> None:
+        """Go on where a simulation of the same mechanism is, with its targets and inputs."""
+        self._targets, self._inputs = dict(other._targets), dict(other._inputs)
+        self._setup.resume(other._here())
+        self._begin(self._setup.settle(), (other.time, 0, self._formulation.dt))
+        self._single = None
 
     def _situation(self, goals: bool = False) -> Situation:
         """What analyses start from; ``goals``: drives are where their targets will be."""

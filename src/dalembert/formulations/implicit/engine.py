@@ -17,7 +17,7 @@ from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph, build_graph
-from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels.ahead import Jobs, prepare
@@ -81,8 +81,9 @@ class ImplicitEngine(MaximalEngine):
 
     def pose(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and orientations (n, 4)."""
-        bodies = self.view(numbers).bodies
-        return bodies["x"].copy(), bodies["q"] / np.linalg.norm(bodies["q"], axis=1, keepdims=True)
+        recording = new_recording(1, *self.sizes)  # as runs write it, to the bit
+        self.record(numbers, recording, 0)
+        return recording.position[0], recording.orientation[0]
 
     # ---- running
 

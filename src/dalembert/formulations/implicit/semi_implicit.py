@@ -6,7 +6,7 @@ that have drifted apart contradict one another: then velocities are a compromise
 """
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ from dalembert.spatial.tuples import add3, cross3, load3, load4, load9, mat_vec,
 BODY_STATE = np.dtype(fields(F, x=3, q=4, p=3, l=3))
 #: unwrapped coordinates, targets held, momenta of reflected inertias
 JOINT_STATE = np.dtype(fields(F, coordinate=6, target=6, spin=6))
+#: sum of velocities (m/s and rad/s) beyond which a step has gone off; their squares are still numbers
+LARGEST = 1e100
 
 
 class SemiImplicitState(NamedTuple):
@@ -142,6 +144,12 @@ def step(model, state, inputs, index, dt, options, work, own, after):
     ask(model, work, own, before, targets, dt, options.stabilization)
     push(model, work, state, own, dt)
     size = project(model, work, options.compliance, own.wanted, dt, 1e-12, own.velocity, own.impulse, own.coupling_impulse)
+    total = 0.0
+    for i in range(model.bodies.shape[0] - 1):
+        for c in range(6):
+            total += abs(own.velocity[i, c])
+    if not total < LARGEST:
+        return nan
     if isfinite(size):
         accept(model, work, state, targets, dt, own, after)
     return size

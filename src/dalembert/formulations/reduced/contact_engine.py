@@ -166,7 +166,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         from dalembert.formulations.reduced.contact_forward import TouchingBuilt
 
         touching, built = TouchingEngine.model_of(self, mechanism), ReducedEngine.model_of(self, mechanism)
-        return TouchingBuilt(*built, touching.grounds, touching.limits, touching.pairs)
+        return TouchingBuilt(built.model, built.tree, touching.grounds, touching.limits, touching.pairs)
 
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""

@@ -140,6 +140,8 @@ class FlowEngine(TreeEngine):
 class ExplicitEngine(FlowEngine):
     """A mechanism stepped by rates of change at fixed moments of every step."""
 
+    tape: Any
+
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.fractions = FRACTIONS.get(options.method, (0.0, 1.0))

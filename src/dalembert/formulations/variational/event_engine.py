@@ -188,7 +188,8 @@ class EventEngine(ContactEngine):
         self.begin_anew(cover.numbers, found[-1].after.reshape(-1, 6) if found else before)
         if start in (0.0, 1.0):
             self.record(cover.numbers, cover.recording, cover.knot + int(start))
-        cover.recording.pages.append(self._blow_log(struck, found, cover.knot + 1, cover.dt))
+        recording: Any = cover.recording
+        recording.pages.append(self._blow_log(struck, found, cover.knot + 1, cover.dt))
 
     def _tape_event(self, cover: Cover, start: float, inputs: Inputs, rates: np.ndarray, struck: Struck, found: list[Blow]) -> None:
         """Write an impact into the tape. Of the closed, the one that ended a flight is the one that closes fastest."""
