@@ -15,8 +15,9 @@ def arm(seed: int, restitution: float, stiffness: float) -> da.Mechanism:
     for i in range(3):
         place = np.array([0.3 * i, 0.0, 0.1 * i])
         body = mechanism.body(f"link {i}", mass=float(10.0 ** rng.uniform(-1, 1)), inertia=0.02 * np.eye(3), position=place + np.array([0.15, 0.0, 0.0]))
-        laws = dict(stiffness=stiffness, damping=0.01 * stiffness) if i == 2 else {}
-        mechanism.joint(f"joint {i}", da.Revolute(axis="y", limits=(-0.3, 0.05), restitution=restitution, **laws), before, body, at=place)
+        spring = stiffness if i == 2 else 0.0
+        joint = da.Revolute(axis="y", limits=(-0.3, 0.05), restitution=restitution, stiffness=spring, damping=0.01 * spring)
+        mechanism.joint(f"joint {i}", joint, before, body, at=place)
         before = body
     return mechanism
 

@@ -1,6 +1,8 @@
 """The self-test of a mechanism in its formulation: quiet about what is right, and not about what is wrong."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,7 @@ def test_a_wrong_model_is_found(monkeypatch):
 
 def test_bad_arguments():
     sim = da.Simulation(arm(), da.Variational(dt=0.005))
-    for wrong in (0, -1, 2.5, "many", None, np.nan):
+    bad: list[Any] = [0, -1, 2.5, "many", None, np.nan]
+    for wrong in bad:
         with pytest.raises(da.ModelError, match="steps"):
             sim.check(steps=wrong)

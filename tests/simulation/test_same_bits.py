@@ -26,7 +26,7 @@ def pile(bodies: int) -> da.Mechanism:
         shape = da.Box(size=(0.2, 0.15, 0.1), mass=1.0) if i % 3 else da.Sphere(radius=0.08, mass=0.7)
         place = np.array([0.25 * (i % 3), 0.25 * (i // 3 % 3), 0.12 + 0.22 * (i // 9)]) + 0.01 * rng.normal(size=3)
         body = mechanism.body(f"body {i}", shape, position=place, collide=True)
-        if i % 4 == 3:
+        if before is not None and i % 4 == 3:
             mechanism.joint(f"joint {i}", da.Spherical(), before, body, at=0.5 * (before.position + place))
         before = body
     return mechanism
