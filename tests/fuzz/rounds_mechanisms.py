@@ -71,7 +71,7 @@ def examine(recipe: Recipe) -> str | None:
     try:
         sim, trajectory, said = run(recipe)
     except da.StepFailure as failure:
-        if method_of(recipe) in EXPLICIT and any(word in str(failure) for word in ("an implicit method", "that are not finite")):
+        if method_of(recipe) in EXPLICIT and any(word in str(failure) for word in ("an implicit method", "beyond")):
             return None
         try:
             run(recipe.with_dt(recipe.dt / 16.0, 16 * recipe.steps))

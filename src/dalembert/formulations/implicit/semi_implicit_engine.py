@@ -95,6 +95,6 @@ class SemiImplicitEngine(MaximalEngine):
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         return StepFailure(
-            f"the step at t = {time:.6g} s of {self.mechanism.name!r} leads to velocities that are not finite. "
+            f"the step at t = {time:.6g} s of {self.mechanism.name!r} leads to velocities beyond all measure. "
             "Use a smaller dt, or a stabilization below 1."
         )

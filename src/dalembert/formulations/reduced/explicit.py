@@ -36,6 +36,8 @@ SUM = np.dtype(fields(F, q=2, turn=4, v=3))
 JUMP = 1e-9
 #: how far loops may be open after a step, m or rad
 LARGEST_GAP = 1e-9
+#: m/s or rad/s: a step that ends with larger rates has gone off
+LARGEST_RATE = 1e8
 #: fractions of a step that the methods look at
 FRACTIONS = {"rk4": (0.0, 0.5, 1.0)}
 RK4, SEMI_IMPLICIT, LINEARLY_IMPLICIT, KKT_VELOCITY, KKT_ACCELERATION = range(5)
@@ -222,6 +224,16 @@ def move_semi_implicitly(flow, dt):
 
 
 @inline
+def goes_off(flow):
+    """Whether rates have grown beyond all measure, or are no numbers."""
+    for i in range(flow.tree.shape[0]):
+        for j in range(3):
+            if not abs(flow.own.nodes[i].v[j]) < LARGEST_RATE:
+                return True
+    return False
+
+
+@inline
 def end_step(flow, samples, index, state, dt, project):
     """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad, infinite beyond a spline."""
     attend(flow, samples, index, samples.motion.shape[1] - 1)
@@ -270,6 +282,8 @@ def run_steps(flow, state, samples, options, own, recording, first, count, dt):
             return index, np.nan
         if method != RK4:
             move_semi_implicitly(flow, dt)
+        if goes_off(flow):
+            return index, np.nan
         size = end_step(flow, samples, index, state, dt, method < KKT_VELOCITY)
         if not size < LARGEST_GAP:
             return index, size

@@ -18,6 +18,7 @@ from dalembert.formulations.reduced.explicit import (
     KKT_ACCELERATION,
     KKT_VELOCITY,
     LARGEST_GAP,
+    LARGEST_RATE,
     LINEARLY_IMPLICIT,
     RK4,
     SEMI_IMPLICIT,
@@ -125,7 +126,7 @@ class FlowEngine(TreeEngine):
         if np.isfinite(gap) and gap > LARGEST_GAP:
             return StepFailure(f"{where} leaves {self.open_row()} open by {gap:.3g} m or rad. Use a smaller dt, or an implicit method such as 'bdf2'.")
         return StepFailure(
-            f"{where} leads to velocities that are not finite with method={self.options.method!r}. Use a smaller dt, or an implicit method such as 'bdf2'."
+            f"{where} leads to velocities beyond {LARGEST_RATE:g} m/s or rad/s with method={self.options.method!r}. Use a smaller dt, or an implicit method such as 'bdf2'."
         )
 
     def open_row(self) -> str:
