@@ -89,7 +89,6 @@ def test_jointed_bodies_with_limits_gain_no_energy():
 
 @pytest.mark.slow
 def test_many_thrown_bodies_gain_no_energy():
-    """But for one: a hull meets another with features that change between two knots, and is pushed out of what overlaps then."""
     failed, gained = 0, []
     for seed in range(100, 600):
         try:
@@ -100,7 +99,7 @@ def test_many_thrown_bodies_gain_no_energy():
         except da.StepFailure:
             failed += 1
     assert failed <= 1
-    assert gained in ([], [471])
+    assert gained == []
 
 
 @pytest.mark.parametrize("formulation", [da.Implicit, da.Reduced])
