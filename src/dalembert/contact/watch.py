@@ -302,7 +302,7 @@ def straighten(bodies, scene, tries):
 
 @kernel
 def watch(bodies, scene, guessed):
-    """Look at all near pairs from the knot to the end pose; returns how many had to get features, or -1 when that is of no use.
+    """Look at all near pairs from the knot to the end pose; returns how many had to get features, or -1 - k when that is of no use to pair k.
 
     Of no use: the step has to be divided. Where the end pose is only ``guessed``, pairs that have features wait for a better one.
     """
@@ -331,7 +331,7 @@ def watch(bodies, scene, guessed):
         if fate == FREE:
             continue
         if pair.added == ADDITIONS:
-            return -1
+            return -1 - k
         pair.added += 1
         count += 1
         least = 0.0
@@ -340,5 +340,5 @@ def watch(bodies, scene, guessed):
         if guessed or not touches or pair.slots == 1:
             least = put_at(pair, scene, bodies, phi_a, phi_b, t, n)
         if least > -OVERLAP and not put_between(pair, scene, bodies, phi_a, phi_b, t, n):
-            return -1
+            return -1 - k
     return count

@@ -39,7 +39,7 @@ from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.interior_point import BLUNT
-from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, TOO_FAST
+from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, store3, store4, store9
@@ -257,7 +257,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                     if impacts:
                         woken = watch_step(parts, state, scene, smooth)
                     if woken < 0:
-                        return TOO_FAST, iterations, size
+                        return THROUGH, iterations, -1.0 - woken
                     if woken == 0 and not (impacts and touching.limited and limit_work(encounter) > 0):
                         break
                 if impacts:
@@ -340,8 +340,9 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
         carry_on(parts, state, dt)
         g = load3(model.gravity)
         speed = max(dt * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
-        if watch(work.bodies, scene, True) < 0:
-            return TOO_FAST, 0, 0.0, dt, 0, before
+        met = watch(work.bodies, scene, True)
+        if met < 0:
+            return THROUGH, 0, -1.0 - met, dt, 0, before
         count = prepare(model, work, scene, dt, dt, speed)
         outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
         able = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)

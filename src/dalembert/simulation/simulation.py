@@ -63,12 +63,12 @@ from dalembert.simulation.targets import (
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
 
 if TYPE_CHECKING:
+    from dalembert.gradients.check import Check
     from dalembert.gradients.equilibrium import Equilibrium
     from dalembert.gradients.linearise import Linearisation
     from dalembert.gradients.modes import Modes
     from dalembert.gradients.situation import Situation
     from dalembert.gradients.step import StepJacobian
-    from dalembert.simulation.check import Check
 
 Control = Callable[["Simulation"], Mapping[str, Input]]
 #: "differences", or what gives {input: {what a controller sees: array}}
@@ -431,7 +431,7 @@ class Simulation:
         the coordinates, derivatives must be those of differences, and the other formulations must come to the same poses, or nearer with half the step.
         After an impact, poses of formulations part by what the impact's time differs: begin such checks where nothing touches for a while.
         """
-        from dalembert.simulation.check import check_simulation
+        from dalembert.gradients.check import check_simulation
 
         return check_simulation(self, steps)
 

@@ -19,7 +19,7 @@ from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 #: over its weight, or, where several contacts press, REST times that of what gravity does in the step. A node's pivot is then never below SOFT, which keeps rounding
 #: out of the impulses; and slacks of what rests are so far above the rounding of gaps that they say how impulses are shared that are not
 #: unique. One number for all contacts, since these shares would follow the ratios.
-AIM, SOFT, REST = 1e-12, 3e-9, 2.5e-8
+AIM, SOFT, REST = 1e-12, 3e-9, 5e-10
 #: a step is solved when every product is below this many times the aim
 SHARP = 5.0
 #: part of the way to the boundary of the cones that a step may go

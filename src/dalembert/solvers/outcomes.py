@@ -3,5 +3,7 @@ SOLVED, NOT_CONVERGED, SINGULAR, TOO_FAST = 0, 1, 2, 3
 LOST, LOG_FULL = 10, 11
 #: where impact times are resolved: one lies within the step; something strikes at its first knot
 MET, STRIKES = 13, 14
+#: two shapes would overlap or pass through one another; in the place of the residual stands their pair
+THROUGH = 15
 #: a joint left the range of its spline
 BEYOND = 20

@@ -26,7 +26,7 @@ from dalembert.mechanism.touching import Touching
 from dalembert.model.assembly import close_loops
 from dalembert.model.placement import Placement
 from dalembert.model.pose import evaluate_pose
-from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED
+from dalembert.solvers.outcomes import LOG_FULL, LOST, SOLVED, THROUGH
 
 if TYPE_CHECKING:
     from dalembert.formulations.maximal.kinks import Kink
@@ -431,6 +431,13 @@ class TouchingEngine(MaximalEngine):
     # ---- failures
 
     def failure(self, time: float, dt: float) -> StepFailure:
+        outcome, pair = self.outcome
+        if outcome == THROUGH:
+            owner = self.scene.contacts["owner"][self.scene.shapes.pairs["first"][int(pair)]]
+            return StepFailure(
+                f"the step at t = {time:.6g} s of {self.mechanism.name!r} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps in "
+                f"which {self.labels[int(owner)]!r} neither overlap nor pass through one another. Use a smaller dt, or more max_halvings."
+            )
         error, contact = super().failure(time, dt), self.worst_contact(dt)
         return StepFailure(f"{error} The contact furthest from its solution is {contact}.") if contact else error
 

@@ -50,7 +50,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
-from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, TOO_FAST
+from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
 
@@ -128,8 +128,9 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     compliance = options.compliance
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
-    if options.events == OFF and watch(work.bodies, scene, True) < 0:
-        return TOO_FAST, 0, 0.0
+    met = watch(work.bodies, scene, True) if options.events == OFF else 0
+    if met < 0:
+        return THROUGH, 0, -1.0 - met
     count = prepare(model, work, scene, dt, h, speed)
     if options.events != OFF:
         count = let_fly(model, work, scene, state.clock[0] == 0.0, options.resting)
@@ -162,7 +163,9 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             changed += bear(model, work, scene.limits, again)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
-                if woken < 0 or (woken > 0 and options.events != OFF and was_apart(scene)):
+                if woken < 0:
+                    return THROUGH, iterations, -1.0 - woken
+                if woken > 0 and options.events != OFF and was_apart(scene):
                     return TOO_FAST, iterations, size
                 if woken == 0 and not (options.limited and limit_work(encounter) > 0):
                     break
