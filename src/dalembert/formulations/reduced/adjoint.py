@@ -28,7 +28,7 @@ from dalembert.kernels import kernel
 
 #: a pass that leaves this part of what the first one met is the last one, the same of unknown forces, whose bars are what the compliance
 #: of the rows made of them; most passes
-SMALL, SMALL_FORCE, PASSES = 1e-12, 1e-9, 40
+SMALL, SMALL_FORCE, PASSES = 1e-12, 1e-6, 40
 #: redundant forces are taken away where that changes forces by this part; iterations after that
 LOADED, POLISH = 1e-3, 2
 
