@@ -46,6 +46,18 @@ def approach(model, work, a, b, row_a, row_b):
 
 
 @inline
+def rate_along(work, a, b, row_a, row_b):
+    """What ``v`` and ``w`` of the work are along a row: the rate in the interval, or what it still changes by up to the knot."""
+    world = work.bodies.shape[0] - 1
+    rate = 0.0
+    if a != world:
+        rate += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
+    if b != world:
+        rate += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
+    return rate
+
+
+@inline
 def limit_approach(model, work, limit, side):
     """Rate at which an end of a limit opens just before the knot."""
     rate = approach(model, work, limit.a, limit.b, limit.Ga, limit.Gb)

@@ -5,11 +5,9 @@ that end more slowly than the resting speed are no impacts, and the step is solv
 """
 from __future__ import annotations
 
-from dalembert.contact.events import approach, end_gap, limit_approach
+from dalembert.contact.events import approach, end_gap, limit_approach, rate_along
 from dalembert.contact.geometry import at_end
-from dalembert.contact.nodes import flow
-from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import load3
+from dalembert.kernels import kernel
 
 #: gaps (m, rad) below this are closed
 CLOSED = 1e-9
@@ -55,18 +53,6 @@ def let_fly(model, work, scene, starts, resting):
     return count
 
 
-@inline
-def end_rate(work, a, b, row_a, row_b):
-    """Rate at the end of the interval along a row there."""
-    world = work.bodies.shape[0] - 1
-    rate = 0.0
-    if a != world:
-        rate += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
-    if b != world:
-        rate += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
-    return rate
-
-
 @kernel
 def meet(model, work, scene, carry, resting, events):
     """Wake what ends its flight slowly. Returns how many, or -1 where something ends it fast. In a step that goes ``PAST`` events all fly on.
@@ -86,7 +72,7 @@ def meet(model, work, scene, carry, resting, events):
         if contact.used == 1 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
             if contact.gap < 0.0:
-                rate = end_rate(work, contact.a, contact.b, contact.Ha, contact.Hb)
+                rate = rate_along(work, contact.a, contact.b, contact.Ha, contact.Hb)
                 rate += carry * (rate - approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
                 if rate < -fast:
                     met = True
@@ -98,7 +84,7 @@ def meet(model, work, scene, carry, resting, events):
         for side in range(2):
             gap = end_gap(limit, side, limit.c)
             if limit.awake[side] == 0 and gap < 0.0:
-                rate = end_rate(work, limit.a, limit.b, limit.Ha, limit.Hb)
+                rate = rate_along(work, limit.a, limit.b, limit.Ha, limit.Hb)
                 rate += carry * (rate - approach(model, work, limit.a, limit.b, limit.Ga, limit.Gb))
                 if (rate if side == 0 else -rate) < -fast:
                     met = True
