@@ -145,6 +145,30 @@ def test_coordinate_maps(method):
     assert_right(da.validate_gradients(finger(), formulation, names, steps=4, setup=bent))
 
 
+def bending(sim):
+    return {"root": -2.0 * sim.coordinates("root") - 0.3 * sim.rates("near") + 0.1 * sim.velocity[2, 2]}
+
+
+@pytest.mark.parametrize("formulation", [da.Reduced(dt=0.01, tolerance=1e-13), da.Variational(dt=0.01, tolerance=1e-13)], ids=["reduced", "variational"])
+def test_a_controller_beside_a_map(formulation):
+    names = ["gravity", "b.mass", "near.stiffness", "root.start_rate"]
+    assert_right(da.validate_gradients(finger(), formulation, names, steps=3, setup=bent, control=bending))
+
+
+def test_a_tension_beside_a_map_pulls_its_own_path():
+    """As the force does that it is."""
+    ends, found = np.array([1.0, 0.2, 1.0]), []
+    for pull in ("rope", "c"):
+        m = finger()
+        m.path("rope", [(m.world, tuple(ends)), (m["c"], (1.25, 0, 0))], drive="force")
+        line = ends - (1.25, 0, 0)
+        value = 5.0 if pull == "rope" else np.concatenate([5.0 * line / np.linalg.norm(line), np.zeros(3)])
+        sim = da.Simulation(m, da.Reduced(dt=1e-4), energy_bound=None)
+        sim.run(1e-4, control=lambda _, pull=pull, value=value: {pull: value})
+        found.append(sim.velocity.copy())
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3 * np.abs(found[1]).max())
+
+
 def test_checkpoints_change_nothing_where_maps_are(monkeypatch):
     names, found = ["gravity", "b.mass", "root.input", "c.input"], []
     for budget in (64_000_000, 5_000):
