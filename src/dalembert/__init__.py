@@ -37,6 +37,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Placed, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
+from dalembert.simulation.aims import Aim
 from dalembert.simulation.simulation import Simulation
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory
@@ -44,6 +45,7 @@ from dalembert.simulation.trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aim",
     "Algebra",
     "AssemblyError",
     "Bearing",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.errors import ModelError
+from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
 from dalembert.io.hulls import hull
@@ -189,7 +189,12 @@ class Reader:
 
     def _draw(self, link: Link, visual: Any) -> None:
         shift, turn = self._pose(visual.origin, f"a visual of link {link.name!r}")
-        shape = self.shapes.shape(visual.geometry, f"a visual of link {link.name!r}")
+        try:
+            shape = self.shapes.shape(visual.geometry, f"a visual of link {link.name!r}")
+        except BudgetError as error:  # pictures are not worth refusing a robot
+            self.meter.look_at_clock()
+            self.report.append(f"a visual of link {link.name!r} is not drawn: {error}")
+            return
         if shape is not None:
             link.drawings.append(Drawing(shape, link.origin + link.rotation.apply(shift), link.rotation * turn, self._colour(visual.material)))
 
