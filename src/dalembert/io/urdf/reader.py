@@ -50,6 +50,9 @@ class Reader:
             index[name] = len(self.robot.links)
             self.meter.elements(PER_LINK, f"link {name!r}")
             self.robot.links.append(self._link(name, joint, index, *poses[name]))
+        for link in self.robot.links:  # last, so that pictures take of the budget what is left
+            for visual in self.links[link.name].visuals or []:
+                self._draw(link, visual)
         mechanism = build(self.robot, merge_fixed=self.options.merge_fixed)
         for joint in self.model.joints:
             self._mimic(mechanism, joint)
@@ -111,8 +114,6 @@ class Reader:
             link.floating = True
         elif joint.type != "fixed":
             link.joints.append(self._joint(joint, position, rotation))
-        for visual in source.visuals or []:
-            self._draw(link, visual)
         for k, collision in enumerate(source.collisions or [] if self.options.contacts else []):
             self._touch(link, collision, collision.name or f"{name} collision{f' {k + 1}' if k else ''}")
         return link
