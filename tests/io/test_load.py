@@ -324,3 +324,17 @@ def test_a_branch_without_mass_goes(tmp_path):
     loaded = da.load(tmp_path / "a.urdf")
     assert [body.name for body in loaded.bodies] == ["a"]
     assert sum("carries none" in line for line in loaded.report) == 2
+
+
+@pytest.mark.parametrize(("multiplier", "ends"), [(2.0, (0.0, 0.3)), (-1.0, (0.0, 0.5))], ids=["shared", "no room"])
+def test_joints_that_mimic_leave_their_limits_to_their_leader(tmp_path, multiplier, ends):
+    """Ends of both that are met at once would share one force in no certain way."""
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    joint = '<joint name="{0} turn" type="revolute"><parent link="a"/><child link="{0}"/><axis xyz="0 1 0"/><limit lower="0" upper="{1}" effort="1" velocity="1"/>{2}</joint>'
+    mimic = f'<mimic joint="b turn" multiplier="{multiplier}"/>'
+    text = f'<robot name="a">{"".join(link.format(n) for n in "abc")}{joint.format("b", 0.5, "")}{joint.format("c", 0.6, mimic)}</robot>'
+    (tmp_path / "a.urdf").write_text(text, encoding="utf-8")
+    loaded = da.load(tmp_path / "a.urdf")
+    assert loaded["b turn"].type.limits[0] == pytest.approx(ends)
+    assert not np.isfinite(loaded["c turn"].type.limits[0]).any()
+    assert any("leave no room" in line for line in loaded.report) == (multiplier < 0)

@@ -186,7 +186,21 @@ class Reader:
             self.report.append(f"joint {joint.name!r} mimics {joint.mimic.joint!r}, which does not move: left out")
             return
         ratio, offset = (1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier), joint.mimic.offset or 0.0
+        self._share_limits(mechanism, str(ends[0]), str(ends[1]), float(ratio), float(offset))
         mechanism.gear(fresh(f"{joint.name} mimic", set(mechanism._names), "gear"), ends[0], ends[1], ratio=float(ratio), offset=float(offset))  # type: ignore[arg-type]
+
+    def _share_limits(self, mechanism: Mechanism, follower: str, leader: str, ratio: float, offset: float) -> None:
+        """Let the leader keep what limits both: two ends that are reached at once would share the force of one in no certain way."""
+        (low, high), (first, last) = (mechanism[name].type.limits[0] for name in (follower, leader))
+        if ratio == 0.0 or not np.isfinite((low, high)).any():
+            return
+        ends = sorted(((low - offset) / ratio, (high - offset) / ratio))
+        both = max(first, ends[0]), min(last, ends[1])
+        mechanism.change(follower, limits=None)
+        if both[0] < both[1]:
+            mechanism.change(leader, limits=both)
+        else:
+            self.report.append(f"joint {follower!r} mimics {leader!r}, and the limits of both leave no room: its own are not enforced")
 
     def _draw(self, link: Link, visual: Any) -> None:
         shift, turn = self._pose(visual.origin, f"a visual of link {link.name!r}")
