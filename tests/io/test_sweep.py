@@ -13,8 +13,8 @@ URDFS = sorted(file for site in SITES for file in (site / "cmeel.prefix/share/ex
 MJCFS = sorted(file for site in SITES for folder in ("gymnasium", "dm_control/suite") for file in (site / folder).rglob("*.xml") if "common" not in file.parts)
 #: files that hold nothing
 EMPTY = ("ur3.urdf",)
-#: what cannot run, with the reason that its error gives
-FAILING: dict[str, str] = {}
+#: what cannot run with its contacts, with what its error says: contacts that are redundant with joints
+FAILING = {"point.xml": "a pivot block is singular", "pusher.xml": "no rigid motion exists", "pusher_v5.xml": "no rigid motion exists"}
 
 
 def named(files: list[Path]) -> list[str]:
@@ -33,6 +33,10 @@ def test_models_run_for_a_second(file, contacts, tmp_path):
     sim = da.Simulation(da.load(file, contacts=contacts), da.Variational(dt=0.005))
     if contacts:
         sim.resolve_overlaps()
+    if contacts and file.name in FAILING:
+        with pytest.raises(da.StepFailure, match=FAILING[file.name]):
+            sim.run(1.0)
+        return
     run = sim.run(1.0)
     assert run.constraint_violation().max() < 1e-8
     if run.touching:
