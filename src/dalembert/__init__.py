@@ -18,6 +18,7 @@ from dalembert.errors import (
     SingularBlockError,
     StepFailure,
     Terminated,
+    TurnWarning,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Moment, Reduced
@@ -84,6 +85,7 @@ __all__ = [
     "StepFailure",
     "Terminated",
     "Trajectory",
+    "TurnWarning",
     "Variational",
     "load",
     "residuals_and_jacobian",

@@ -62,6 +62,7 @@ from dalembert.simulation.targets import (
     target_rates,
 )
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
+from dalembert.simulation.turning import warn_of_far_turns
 
 if TYPE_CHECKING:
     from dalembert.gradients.check import Check
@@ -683,7 +684,9 @@ class Simulation:
         if watch is not None:
             watch.look(self)
             watch.report(mechanism.name, dt, self._energy_bound)
-        return finish()
+        run = finish()
+        warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
+        return run
 
     @contextmanager
     def _whole(self, numbers: np.ndarray, recording: Any) -> Iterator[None]:
