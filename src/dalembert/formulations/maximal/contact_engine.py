@@ -89,6 +89,7 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
+    lingers = False
     tape: Any
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
