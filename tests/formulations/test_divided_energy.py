@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.mechanism.mechanism import Body
 
 
 def whirling_chain(rng: np.random.Generator) -> da.Mechanism:
@@ -41,7 +42,7 @@ def whirling_four_bar(rng: np.random.Generator) -> da.Mechanism:
     b = a + c * along + np.sqrt(coupler**2 - c**2) * np.array([-along[2], 0, along[0]])
     machine = da.Mechanism("whirling four-bar")
 
-    def rod(name: str, first: np.ndarray, second: np.ndarray) -> da.Body:
+    def rod(name: str, first: np.ndarray, second: np.ndarray) -> Body:
         length = float(np.linalg.norm(second - first))
         return machine.body(name, mass=length * rng.uniform(0.5, 3), inertia=np.eye(3) * length**3 / 12, position=(first + second) / 2)
 
