@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.bearing import guess_bounds
-from dalembert.contact.geometry import at_end, at_knot, rounding
+from dalembert.contact.geometry import at_end, at_knot, at_knot_below, rounding
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import CIRCLE_SUPPORT, PLANE
 from dalembert.kernels import inline, kernel
@@ -42,6 +42,18 @@ def approach(model, work, a, b, row_a, row_b):
     if b != world:
         linear, angular = velocity_before(model, work, b)
         rate += flow(row_b, linear, angular)
+    return rate
+
+
+@inline
+def rate_along(work, a, b, row_a, row_b):
+    """What ``v`` and ``w`` of the work are along a row: the rate in the interval, or what it still changes by up to the knot."""
+    world = work.bodies.shape[0] - 1
+    rate = 0.0
+    if a != world:
+        rate += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
+    if b != world:
+        rate += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
     return rate
 
 
@@ -159,7 +171,9 @@ def wake(work, scene):
         if contact.used != 0 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
             if contact.gap < (0.0 if contact.used == 1 else -OVERLAP - rounding(contact, work.bodies)):
-                contact.used = 1  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
+                if contact.used == 2:  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
+                    at_knot_below(contact, work.bodies)
+                    contact.used = 1
                 contact.awake = 1
                 count += 1
     limits = scene.limits

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dalembert.contact.events import TOUCH, approach, end_gap, limit_approach, velocity_before
+from dalembert.contact.events import TOUCH, approach, end_gap, limit_approach, rate_along, velocity_before
 from dalembert.contact.nodes import flow, limit_impulse
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_vec
@@ -36,18 +36,6 @@ def clear_islands(scene):
         islands[PART, i] = 1.0
         islands[LOW, i] = -1.0
         islands[HIGH, i] = 2.0
-
-
-@inline
-def fall_along(work, a, b, row_a, row_b):
-    """What the rate along a row changes by in half a step: ``v`` and ``w`` of the work."""
-    world = work.bodies.shape[0] - 1
-    fall = 0.0
-    if a != world:
-        fall += flow(row_a, load3(work.bodies[a].v), load3(work.bodies[a].w))
-    if b != world:
-        fall += flow(row_b, load3(work.bodies[b].v), load3(work.bodies[b].w))
-    return fall
 
 
 @inline
@@ -181,7 +169,7 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         """Add the work of an impulse along a row to that of its island."""
         before = approach(step.model, step.work, a, b, row_a, row_b)
         if falls:
-            before += fall_along(step.work, a, b, row_a, row_b)
+            before += rate_along(step.work, a, b, row_a, row_b)
         rate = after(step, a, b, row_a, row_b)
         root = root_of(scene.islands, step.work.bodies.shape[0] - 1, a, b)
         scene.islands[WORK, root] += 0.5 * impulse * (before + rate)

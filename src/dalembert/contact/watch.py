@@ -7,14 +7,15 @@ other: as long as two shapes overlap there is such a feature that lies below it.
 """
 from __future__ import annotations
 
-from math import sqrt
+from math import pi, sqrt
 
 from dalembert.contact.distance import best_normal, core_distance, local_distance, signed_distance
-from dalembert.contact.events import OVERLAP
+from dalembert.contact.events import OVERLAP, lies_flat
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import put_features
 from dalembert.contact.placing import lowest_support, put_plane, put_smooth
-from dalembert.contact.records import CYLINDER, SMOOTH
+from dalembert.contact.polyhedra import put_crossed
+from dalembert.contact.records import CYLINDER, POLYHEDRON, SMOOTH
 from dalembert.contact.rounded import hold, is_smooth
 from dalembert.contact.support import separation, top
 from dalembert.kernels import inline, kernel
@@ -56,6 +57,16 @@ FREE, HIT = 0, 1
 def turn_of(body):
     """Rotation vector (body frame) of a body's turn within the step."""
     return so3.log_matrix(mat_t_mul(load9(body.R), load9(body.Rn)))
+
+
+@inline
+def most_turn(body):
+    """No less than the angle (rad) of a body's turn within the step, at little cost."""
+    chord = 0.0
+    for k in range(9):
+        e = body.Rn[k] - body.R[k]
+        chord += e * e
+    return 0.5 * pi * sqrt(0.5 * chord)
 
 
 @inline
@@ -181,6 +192,14 @@ def waken(contact, scene, bodies):
     return contact.gap
 
 
+@inline
+def leave_flat(contact, bodies, others):
+    """A circle that lies flat sleeps, if there are others: points of its rim stand for it."""
+    if others and lies_flat(contact, bodies):
+        contact.used = 2
+        contact.awake = 0
+
+
 @kernel
 def put_at(pair, scene, bodies, phi_a, phi_b, t, n):
     """Give a pair the features of a pose within the step, about along ``n``; returns the least gap of them at the end."""
@@ -202,11 +221,16 @@ def put_at(pair, scene, bodies, phi_a, phi_b, t, n):
     store9(B.R, Rb)
     store3(pair.n, at_knot_n)
     least = 1e300
+    used = 0
     for s in range(pair.first, pair.first + pair.slots):
         contact = scene.contacts[s]
         contact.awake = 0
         if contact.used != 0:
+            used += 1
             least = min(least, waken(contact, scene, bodies))
+    for s in range(pair.first, pair.first + pair.slots):
+        if scene.contacts[s].used != 0:
+            leave_flat(scene.contacts[s], bodies, used > 1)
     return least
 
 
@@ -214,7 +238,7 @@ def put_at(pair, scene, bodies, phi_a, phi_b, t, n):
 def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
     """Add the half-space that touches one shape along ``n``, fixed in its body at a pose within the step, against the lowest feature of the other.
 
-    Lowest at the end. Returns False when there is no room for it.
+    Lowest at the end. Of polyhedra that meet there with two edges, these, if they overlap at the end. Returns False when there is no room for it.
     """
     shapes = scene.shapes
     slot = -1
@@ -231,6 +255,11 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
     RA = turned(load9(A.R), phi_a, t)
     RB = turned(load9(B.R), phi_b, t)
     d = sub3(after(A, t), after(B, t))
+    crossed = ga.form == POLYHEDRON and gb.form == POLYHEDRON and put_crossed(
+        scene.contacts[slot], ga, gb, shapes.corners, shapes.planes, shapes.edges, RA, RB, d,
+    )
+    if crossed and waken(scene.contacts[slot], scene, bodies) < -OVERLAP:
+        return True
     # Where the direction is that of a face it is fixed in the face's body.
     _, on_a = best_normal(ga, gb, shapes.corners, shapes.planes, RA, RB, d, True, True)
     _, on_b = best_normal(ga, gb, shapes.corners, shapes.planes, RA, RB, d, False, True)
@@ -296,6 +325,7 @@ def straighten(bodies, scene, tries):
             scene.contacts[s].awake = 0
             if s < first + used:
                 waken(scene.contacts[s], scene, bodies)
+                leave_flat(scene.contacts[s], bodies, used > 1)
             else:
                 scene.contacts[s].used = 0
 
@@ -314,11 +344,13 @@ def watch(bodies, scene, guessed):
         gb = shapes.geometries[pair.j]
         A = bodies[ga.body]
         B = bodies[gb.body]
+        moved = sub3(sub3(load3(A.xn), load3(A.x)), sub3(load3(B.xn), load3(B.x)))
+        straight = sqrt(dot3(moved, moved))
+        if pair.gap > straight + ga.swing * most_turn(A) + gb.swing * most_turn(B):
+            continue
         phi_a = turn_of(A)
         phi_b = turn_of(B)
-        moved = sub3(sub3(load3(A.xn), load3(A.x)), sub3(load3(B.xn), load3(B.x)))
-        way = sqrt(dot3(moved, moved)) + ga.swing * sqrt(dot3(phi_a, phi_a)) + gb.swing * sqrt(dot3(phi_b, phi_b))
-        if pair.gap > way:
+        if pair.gap > straight + ga.swing * sqrt(dot3(phi_a, phi_a)) + gb.swing * sqrt(dot3(phi_b, phi_b)):
             continue
         used = False
         touches = False

@@ -24,12 +24,13 @@ from dalembert.contact.events import (
     guess_impulses,
     limit_approach,
     prepare,
+    rate_along,
     strays,
     wake,
 )
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.impacts import clear_islands, fall_along
+from dalembert.contact.impacts import clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, limit_at_end, limit_at_knot
 from dalembert.contact.records import Tape
@@ -104,12 +105,12 @@ def let_fall(work, scene):
         contact = scene.contacts[i]
         if contact.bounced == 1:
             contact.bounced = 2
-            contact.bound = max(0.0, contact.bound + fall_along(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
+            contact.bound = max(0.0, contact.bound + rate_along(work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):
             if limit.bounced[side] == 1:
-                fall = fall_along(work, limit.a, limit.b, limit.Ga, limit.Gb)
+                fall = rate_along(work, limit.a, limit.b, limit.Ga, limit.Gb)
                 limit.bounced[side] = 2
                 limit.bound[side] = max(0.0, limit.bound[side] + (fall if side == 0 else -fall))
 

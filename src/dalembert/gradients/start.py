@@ -1,7 +1,7 @@
 """How the start of a run changes with coordinates, rates, velocities and numbers of the mechanism: through placing, assembly, settling.
 
-Poses follow by the linear system of assembly at the pose of the start: bodies are carried along as set-up carries them, then moved as
-little as closes every row. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
+Poses follow by the placings that made them, one after the other: bodies are carried along as set-up carries them, then moved as
+little as closes every row, by the linear system of assembly. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
 the pose too: forwards that part is differenced (fourth order), backwards (``start_pull``) it is not.
 """
 from __future__ import annotations
@@ -16,10 +16,13 @@ from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.gradients.names import PLACING, STANDING, WEIGHING, Name
 from dalembert.gradients.start_pull import StartPull
-from dalembert.mechanism.mechanism import Body
+from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
 from dalembert.model.assembly import mass_blocks, pose_saddle, row_values, velocity_equations, velocity_saddle
+from dalembert.model.placement import Placement
 from dalembert.model.pose import joint_rates
+from dalembert.model.topology import place
+from dalembert.simulation.placing import Placed
 from dalembert.simulation.record import Record
 from dalembert.simulation.setup import Setup
 from dalembert.spatial import so3
@@ -30,6 +33,21 @@ STEP = 2e-4
 OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 
 Tangent = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def turns_of(orientation: np.ndarray) -> Rotation:
+    return Rotation.from_quat(orientation, scalar_first=True)
+
+
+def put_at(
+    placement: Placement, position: np.ndarray, orientation: np.ndarray, coordinate: np.ndarray, target: np.ndarray, pose: np.ndarray | None = None,
+) -> None:
+    """Put bodies at a pose, or at one with a tangent (n, 6) added."""
+    if pose is not None:
+        position = position + pose[:, :3]
+        orientation = (turns_of(orientation) * Rotation.from_rotvec(pose[:, 3:])).as_quat(scalar_first=True)
+    placement.work.joints["target"] = target
+    placement.put(position, orientation, coordinate)
 
 
 class Beginning:
@@ -50,7 +68,7 @@ class Beginning:
         self.model = self.setup.placement.model
         work = self.setup.placement.work
         self.position, self.orientation = work.bodies["x"][:-1].copy(), work.bodies["q"][:-1].copy()
-        self.matrices = Rotation.from_quat(self.orientation, scalar_first=True).as_matrix()
+        self.matrices = turns_of(self.orientation).as_matrix()
         self.coordinate, self.target = work.joints["coordinate"].copy(), work.joints["target"].copy()
 
     @property
@@ -131,36 +149,62 @@ class Beginning:
                 row += 1
         return wanted
 
+    @cached_property
+    def placings(self) -> tuple[Placed, ...]:
+        """How the bodies came to stand where they do; for a pose that was given as such, that it closes the rows."""
+        here = (self.position, self.orientation, self.coordinate, self.target)
+        return self.kept[5] or (Placed(here[:2], here, frozenset(), self.kept[1]),)
+
     def _reshaped(self, name: Name, direction: np.ndarray) -> np.ndarray:
-        """Poses that close the rows of a mechanism with another number."""
-        setup = self._rest()
+        """Poses of a mechanism with another number, placed and closed as this one was."""
+        step = STEP / max(float(np.abs(direction).max(initial=0.0)), 1e-300)
+        value = list_parameters(self.mechanism, shifts=True)[name.text].value
+        beside = [Setup(with_parameters(self.mechanism, {name.text: value + offset * step * direction}, checked=False)) for offset, _ in OFFSETS]
         pose = np.zeros_like(self.velocity)
         if name.what == "centre_of_mass":
             index = self.mechanism[name.owner].index
-            pose[index, :3] = self.matrices[index] @ direction
-        step = STEP / max(float(np.abs(direction).max(initial=0.0)), 1e-300)
-        opened = sum(
-            weight / step * row_values(self._changed(name, offset * step * direction).placement, setup.wishes) for offset, weight in OFFSETS
-        )
-        saddle, _ = pose_saddle(setup.placement, setup.wishes)
+            pose[index, :3] = turns_of(self.placings[0].before[1])[index].apply(direction)
+        for placed in self.placings:
+            pose = self._replaced(placed, beside, step, pose)
+        self._rest().placement.evaluate()
+        return pose
+
+    def _replaced(self, placed: Placed, beside: list[Setup], step: float, pose: np.ndarray) -> np.ndarray:
+        """(n, 6) the tangent of the pose after a placing, from that of the pose before it, and mechanisms ``beside`` this one."""
+        moved = {name: placed.held[name] for name in placed.moved}
+        if moved:
+            trees = [self._moved(setup.mechanism, placed.before, moved, offset * step * pose) for setup, (offset, _) in zip(beside, OFFSETS)]
+            middle = self._moved(self.mechanism, placed.before, moved, np.zeros_like(pose))
+            pose = np.asarray(sum(
+                weight / step * np.concatenate([x - middle[0], (middle[1].inv() * R).as_rotvec()], axis=1) for (x, R), (_, weight) in zip(trees, OFFSETS)
+            ))
+        x, q, coordinate, target = placed.after
+        opened = 0.0
+        for setup, (offset, weight) in zip(beside, OFFSETS):
+            put_at(setup.placement, x, q, coordinate, target, offset * step * pose)
+            opened = opened + weight / step * row_values(setup.placement, placed.held)
+        here = self._rest().placement
+        put_at(here, x, q, coordinate, target)
+        saddle, _ = pose_saddle(here, placed.held)
         return pose + saddle.step(-np.asarray(opened), rounds=50).reshape(-1, 6)
 
-    def _changed(self, name: Name, amount: np.ndarray, pose: np.ndarray | None = None) -> Setup:
-        """The set-up of a mechanism with another number, at the pose of the start, or moved from it by a tangent."""
+    @staticmethod
+    def _moved(mechanism: Mechanism, before: tuple[np.ndarray, np.ndarray], moved: dict, pose: np.ndarray) -> tuple[np.ndarray, Rotation]:
+        """Positions and orientations after joints were moved from a pose with a tangent added."""
+        turned = turns_of(before[1]) * Rotation.from_rotvec(pose[:, 3:])
+        x, R = zip(*place(mechanism, list(zip(before[0] + pose[:, :3], turned)), moved))
+        return np.array(x), Rotation.concatenate(R)
+
+    def _changed(self, name: Name, amount: np.ndarray, pose: np.ndarray) -> Setup:
+        """The set-up of a mechanism with another number, at the pose of the start moved by a tangent."""
         value = list_parameters(self.mechanism, shifts=True)[name.text].value
         setup = Setup(with_parameters(self.mechanism, {name.text: value + amount}, checked=False))
-        position = self.position.copy()
-        if name.what == "centre_of_mass" and pose is None:
-            index = self.mechanism[name.owner].index
-            position[index] += self.matrices[index] @ amount
-        self._put(setup, position, np.zeros_like(self.velocity) if pose is None else pose)
-        _, setup.wishes, setup.rates, setup.held, setup.carried = self.kept
+        self._put(setup, pose)
+        _, setup.wishes, setup.rates, setup.held, setup.carried, setup.history = self.kept
         return setup
 
-    def _put(self, setup: Setup, position: np.ndarray, pose: np.ndarray) -> None:
-        turned = Rotation.from_quat(self.orientation, scalar_first=True) * Rotation.from_rotvec(pose[:, 3:])
-        setup.placement.work.joints["target"] = self.target
-        setup.placement.put(position + pose[:, :3], turned.as_quat(scalar_first=True), self.coordinate)
+    def _put(self, setup: Setup, pose: np.ndarray) -> None:
+        put_at(setup.placement, self.position, self.orientation, self.coordinate, self.target, pose)
 
     def _carried(self, name: Name, direction: np.ndarray, pose: np.ndarray) -> np.ndarray:
         """How settled velocities change with the pose, and with the geometry itself: their equations are differenced along both."""
@@ -174,7 +218,7 @@ class Beginning:
                 setup = self._changed(name, offset * step * direction, offset * step * pose)
             else:
                 setup = self._rest()
-                self._put(setup, self.position, offset * step * pose)
+                self._put(setup, offset * step * pose)
             return np.concatenate(velocity_equations(setup.placement, *setup.wished(), setup.rates, self.velocity, multipliers))
 
         change = np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
@@ -249,12 +293,12 @@ class Beginning:
             if name.what in WEIGHING:
                 found[name.text] = self._pull_weighed(name, pulled.settled.motion.reshape(-1, 6))
             elif name.kind == "model":
-                left = pulled.placed.left
+                left, turns = pulled.reshaped
                 gradient = named_bar(self.mechanism, self.model, pulled.bars, name.text, self.owners)
                 found[name.text] = np.zeros(name.shape) if gradient is None else gradient
                 if name.what == "centre_of_mass":
                     index = self.mechanism[name.owner].index
-                    found[name.text] = found[name.text] + self.matrices[index].T @ left[index, :3]
+                    found[name.text] = found[name.text] + turns[index].T @ left[index, :3]
             elif name.what == "start":
                 found[name.text] = self._pull_start(name, pulled, target)
             elif name.what == "start_rate":

@@ -13,12 +13,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.maximal.bars import Bars, new_bars
-from dalembert.formulations.maximal.pull_knot import pull_row_rates, pull_row_values, pull_twist
+from dalembert.formulations.maximal.pull_knot import pull_row_rates, pull_twist
+from dalembert.gradients.placing_pull import PlacingPull
 from dalembert.model.assembly import Saddle, pose_saddle
 from dalembert.model.pose import direction_rows
-from dalembert.model.topology import spanning_tree, tree_order
+from dalembert.model.topology import spanning_tree, tree_holds_all, tree_order
 
 #: changes of rows (relative) below which a joint's motion is taken to open none
 CLOSED = 1e-11
@@ -68,15 +70,19 @@ class StartPull:
 
     @cached_property
     def placed(self) -> Solved:
-        """Of poses; geometry ends in ``bars``."""
+        """Of poses."""
         total = self.total
         setup = self.beginning._rest()
         setup.placement.evaluate()
         saddle, G = pose_saddle(setup.placement, setup.wishes)
         weights, motion = saddle.pull(total.ravel())
-        rows, ties, wishes = self.beginning._by_element(-weights, setup.wishes)
-        pull_row_values(self.model, setup.placement.work, self.bars, rows, ties, wishes)
         return Solved(saddle, G, dict(setup.wishes), total.ravel(), weights, motion)
+
+    @cached_property
+    def reshaped(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 6) the cotangent of the pose that bodies were first given, and (n, 3, 3) its orientations; geometry ends in ``bars``."""
+        placings = PlacingPull(self.beginning, self.bars, self.is_tree)
+        return placings.pull(self.total), Rotation.from_quat(self.beginning.placings[0].before[1], scalar_first=True).as_matrix()
 
     def _pull_motion(self) -> np.ndarray:
         """(n, 6) how the settled velocities, weighted, change with the pose; with geometry, in ``bars``."""
@@ -144,10 +150,7 @@ class StartPull:
 
     @cached_property
     def is_tree(self) -> bool:
-        """Whether a joint that moves carries its subtree along and nothing else has to give."""
-        mechanism = self.mechanism
-        tree = self._tree(()).there
-        return all(j.index in tree for j in mechanism.joints if j.type.holds) and not (mechanism.couplings or mechanism.constraints or mechanism.maps)
+        return tree_holds_all(self.mechanism)
 
     def along_tree(self, name: str, change: np.ndarray, of_pose: bool) -> np.ndarray:
         """(directions,) as ``of_joint`` where that is all: the products of a joint's motions with what the cotangents of its subtree add up to."""

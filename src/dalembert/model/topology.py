@@ -65,6 +65,12 @@ def tree_order(mechanism: Mechanism, tree: set[int]) -> list[tuple[int, int, int
     return order
 
 
+def tree_holds_all(mechanism: Mechanism) -> bool:
+    """Whether a joint that moves carries its subtree along and nothing else has to give."""
+    tree = spanning_tree(mechanism)
+    return all(j.index in tree for j in mechanism.joints if j.type.holds) and not (mechanism.couplings or mechanism.constraints or mechanism.maps)
+
+
 def loop_of(mechanism: Mechanism, joint: JointElement) -> list[str]:
     """Names of the joints of the loop that ``joint`` closes (with the shortest way round through the others)."""
     neighbours: dict[int, list[tuple[int, int]]] = {}

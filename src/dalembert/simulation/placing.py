@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -9,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import AssemblyError, ModelError
 from dalembert.model.assembly import close_loops
 from dalembert.model.placement import Placement
-from dalembert.model.topology import place
+from dalembert.model.topology import place, tree_holds_all
 
 Wishes = Mapping[str, np.ndarray]
 
@@ -17,12 +18,41 @@ Wishes = Mapping[str, np.ndarray]
 ROUNDING = 1e-9
 
 
-def put(placement: Placement, wishes: Wishes, moved: Iterable[str]) -> None:
+@dataclass(frozen=True)
+class Placed:
+    """One placing of bodies: joints ``moved`` from a pose, subtrees carried along, then loops closed with the coordinates ``held``.
+
+    ``before``: positions (n, 3) and orientations (n, 4); ``after``: the same with coordinates and targets (joints, 6).
+    """
+
+    before: tuple[np.ndarray, np.ndarray]
+    after: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+    moved: frozenset[str]
+    held: Wishes
+
+
+def remember(history: tuple[Placed, ...], placed: Placed, placement: Placement) -> tuple[Placed, ...]:
+    """A history of placings with one more, as short as says the same.
+
+    In a tree, joints that were moved one after the other were as well moved at once; and a joint that is moved again is so from where it was first.
+    """
+    if not history:
+        return (placed,)
+    last = history[-1]
+    again = last.moved == placed.moved and last.held.keys() == placed.held.keys()
+    if again or (last.moved and tree_holds_all(placement.mechanism)):
+        placed = replace(placed, before=last.before, moved=last.moved | placed.moved, held={**last.held, **placed.held})
+        history = history[:-1]
+    return (*history, placed)
+
+
+def put(placement: Placement, wishes: Wishes, moved: Iterable[str]) -> Placed:
     """Move the joints ``moved`` to their wished coordinates, subtrees carried along; close the loops with all wishes kept.
 
     Joints beyond their limits, but not those wished for, go to the nearest end. Raises AssemblyError, with the placement as
     it was, when a loop cannot follow.
     """
+    moved = tuple(moved)
     mechanism = placement.mechanism
     for name, wish in wishes.items():
         ends = np.array(mechanism[name].type.limits).reshape(-1, 2)
@@ -31,10 +61,15 @@ def put(placement: Placement, wishes: Wishes, moved: Iterable[str]) -> None:
     before = placement.keep()
     try:
         _move(placement, {name: wishes[name] for name in moved}, wishes)
-        _enter_limits(placement, wishes)
+        ends = _enter_limits(placement, wishes)
     except AssemblyError:
         placement.restore(before)
         raise
+    (bodies, _), here, joints = before, placement.work.bodies, placement.work.joints
+    return Placed(
+        (bodies["x"][:-1].copy(), bodies["q"][:-1].copy()), (here["x"][:-1].copy(), here["q"][:-1].copy(), joints["coordinate"].copy(), joints["target"].copy()),
+        frozenset((*moved, *ends)), {**ends, **wishes},
+    )
 
 
 def _move(placement: Placement, moved: Wishes, held: Wishes) -> None:
@@ -65,15 +100,15 @@ def _beyond(placement: Placement) -> dict[str, np.ndarray]:
     return {name: inside for name, (_, inside) in sorted(found.items(), key=lambda item: -item[1][0])}
 
 
-def _enter_limits(placement: Placement, wishes: Wishes) -> None:
-    """Move joints into their limits: all at once, and where loops do not allow that, one after the other."""
+def _enter_limits(placement: Placement, wishes: Wishes) -> Wishes:
+    """Move joints into their limits: all at once, and where loops do not allow that, one after the other. Returns the ends that they were moved to."""
     mechanism = placement.mechanism
     bounded = sum(element.type.bounded for element in mechanism.joints)
     ends: Wishes = {}
     for attempt in range(2 * bounded + 2):
         beyond = _beyond(placement)
         if not beyond:
-            return
+            return ends
         worst = next(iter(beyond))
         moved = {name: inside for name, inside in beyond.items() if name not in wishes}
         # Of two joints of a loop, the end of one may lead the other inside, but not the other way round.

@@ -20,13 +20,13 @@ from dalembert.model.pose import direction_rows
 from dalembert.model.records import Model
 from dalembert.model.targets import agreed_targets
 from dalembert.model.topology import spanning_tree, tree_order
-from dalembert.simulation.placing import put
+from dalembert.simulation.placing import Placed, put, remember
 
 
 class Setup:
     """A mechanism with what was asked of its start: coordinates and rates of joints, velocities of bodies.
 
-    ``carried`` (n, 6): velocities that a new setting starts from.
+    ``carried`` (n, 6): velocities that a new setting starts from; ``history``: how bodies came to stand where they do.
     """
 
     def __init__(self, mechanism: Mechanism, model: Model | None = None) -> None:
@@ -37,6 +37,7 @@ class Setup:
         self.rates: dict[str, np.ndarray] = {}
         self.held: dict[str, np.ndarray] = {}
         self.carried = np.zeros((len(mechanism.bodies), 6))
+        self.history: tuple[Placed, ...] = ()
 
     def initial(self) -> Start:
         """The start that the mechanism itself asks for."""
@@ -49,7 +50,7 @@ class Setup:
 
     def resume(self, start: Start) -> None:
         """Forget all wishes, and go on from a pose with velocities that a run has reached."""
-        self.wishes, self.rates, self.held = {}, {}, {}
+        self.wishes, self.rates, self.held, self.history = {}, {}, {}, ()
         self.carried = start.velocity.copy()
         self.placement.work.joints["target"] = start.target
         self.placement.put(start.position, start.orientation, start.coordinate)
@@ -86,8 +87,8 @@ class Setup:
 
     def place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:
         """Put bodies where the wished coordinates say, close the loops, keep within limits."""
-        put(self.placement, wishes, wishes if moved is None else moved)
-        self.wishes = wishes
+        placed = put(self.placement, wishes, wishes if moved is None else moved)
+        self.wishes, self.history = wishes, remember(self.history, placed, self.placement)
 
     def enter_limits(self) -> None:
         """Move joints that lie beyond their limits to the nearest end."""
@@ -213,12 +214,12 @@ class Setup:
 
     def keep(self) -> tuple[Any, ...]:
         """Everything that was asked for and the pose, for ``restore``."""
-        return self.placement.keep(), self.wishes, self.rates, self.held, self.carried
+        return self.placement.keep(), self.wishes, self.rates, self.held, self.carried, self.history
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Go back to what was kept."""
         self.placement.restore(kept[0])
-        self.wishes, self.rates, self.held, self.carried = kept[1:]
+        self.wishes, self.rates, self.held, self.carried, self.history = kept[1:]
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

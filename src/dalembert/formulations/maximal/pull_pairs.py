@@ -5,7 +5,7 @@ bodies move; how is differenced (fourth order).
 """
 from __future__ import annotations
 
-from dalembert.contact.narrow import face_contacts
+from dalembert.contact.polyhedra import face_contacts
 from dalembert.contact.records import PLANE, POLYHEDRON, ROUND
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.kernels import inline, kernel
