@@ -16,14 +16,14 @@ PLATE, ROD = 20.0, 0.5  # kg
 platform = da.Mechanism("Stewart platform")
 plate = platform.body("plate", da.Cylinder(radius=0.6, length=0.05, mass=PLATE), position=(0, 0, HEIGHT))
 for k in range(6):
-    near = np.pi / 3 * (k + k % 2) + (-0.15, 0.15)[k % 2] * 1.5  # feet in pairs
-    far = np.pi / 3 * (k + (k + 1) % 2) + (0.15, -0.15)[k % 2]
+    side = (0.2, -0.2)[k % 2]
+    near, far = 2 * np.pi / 3 * ((k + 1) // 2) + side, np.pi / 3 + 2 * np.pi / 3 * (k // 2) - side  # feet and tops in pairs, rad
     foot = np.array([np.cos(near), np.sin(near), 0.0])
     top = np.array([0.55 * np.cos(far), 0.55 * np.sin(far), HEIGHT])
     along = (top - foot) / np.linalg.norm(top - foot)
     turn = Rotation.align_vectors([along], [[0, 0, 1]])[0].as_quat(scalar_first=True)
-    platform.body(f"tube {k}", da.Rod.between(foot, foot + 0.7 * along, radius=0.03, mass=ROD))
-    platform.body(f"rod {k}", da.Rod.between(top - 0.7 * along, top, radius=0.02, mass=ROD))
+    platform.body(f"tube {k}", da.Rod.between(foot, foot + 0.8 * along, radius=0.03, mass=ROD))
+    platform.body(f"rod {k}", da.Rod.between(top - 0.8 * along, top, radius=0.02, mass=ROD))
     platform.joint(f"foot {k}", da.Universal(), platform.world, f"tube {k}", at=foot, frame=turn)
     platform.joint(f"leg {k}", da.Prismatic(axis="z", drive="motion"), f"tube {k}", f"rod {k}", at=foot, frame=turn)
     platform.joint(f"top {k}", da.Spherical(), f"rod {k}", plate, at=top)
