@@ -21,7 +21,7 @@ def assert_right(check: da.GradientCheck) -> None:
     assert check.difference_error < SMOOTH, str(check)
 
 
-def loop(closed: bool = True) -> da.Mechanism:
+def loop(closed: bool = True, stiffness: float = 0.0) -> da.Mechanism:
     """Three bodies from the world back to it, by a rod; a spring across."""
     m, rng = da.Mechanism("loop", gravity=(0.2, 0.1, -9.81)), np.random.default_rng(1)
     for k, place in enumerate(((0.5, 0, 0.1), (1.1, 0.1, 0.3), (0.8, 0, -0.4))):
@@ -29,7 +29,7 @@ def loop(closed: bool = True) -> da.Mechanism:
         m.body("abc"[k], mass=1.0 + k, inertia=0.1 * (np.trace(A @ A.T) * np.eye(3) - A @ A.T), position=place)
     m.joint("cross", da.Universal(damping=0.2, stiffness=1.0), "world", "a", at=(0, 0, 0))
     m.joint("ball", da.Spherical(damping=0.1), "a", "b", at=(1, 0, 0.2))
-    m.joint("hinge", da.Revolute(axis="y", damping=0.1, drive="force"), "b", "c", at=(1, 0.1, -0.2))
+    m.joint("hinge", da.Revolute(axis="y", damping=0.1, stiffness=stiffness, drive="force"), "b", "c", at=(1, 0.1, -0.2))
     if closed:
         m.joint("rod", da.Distance(), "world", "c", at=((0.5, 0.5, 0.3), (0.7, 0, -0.5)))
     m.spring("spring", "a", "c", at=((0.5, 0, 0.1), (0.8, 0.1, -0.4)), stiffness=20.0, damping=0.5, length=0.3)
@@ -51,6 +51,19 @@ SOME = ["b.mass", "ball.point_child", "rod.point_child", "hinge.input", "hinge.s
 
 def test_a_loop():
     assert_right(da.validate_gradients(loop(), METHODS["rk4"], SOME, steps=2, setup=swing, outputs=READ))
+
+
+def test_a_spring_that_is_zero():
+    """Its derivative is that from the positive side."""
+    runs, step = [], 0.05
+    for k in range(5):
+        sim = da.Simulation(loop(stiffness=k * step), METHODS["rk4"], energy_bound=None)
+        swing(sim)
+        runs.append(sim.run(0.03, tape=k == 0))
+    found = float(runs[0].vjp({"position": np.ones_like(runs[0].position)}, ["hinge.stiffness"])["hinge.stiffness"])
+    values = [run.position.sum() for run in runs]
+    expected = (-25 * values[0] + 48 * values[1] - 36 * values[2] + 16 * values[3] - 3 * values[4]) / (12.0 * step)
+    assert abs(found - expected) < 1e-5 * abs(expected)
 
 
 @pytest.mark.slow

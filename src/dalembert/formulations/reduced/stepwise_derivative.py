@@ -19,11 +19,14 @@ from dalembert.formulations.reduced.derivative import ReducedAdjoint
 from dalembert.formulations.reduced.sensitivities import Built, ReducedForward, Tangent
 from dalembert.formulations.reduced.state import Scratch
 from dalembert.formulations.reduced.stepwise import Change, Snapshot, Steps
-from dalembert.mechanism.parameters import list_parameters
+from dalembert.mechanism.parameters import list_parameters, with_parameters
 from dalembert.model.tree import FOLLOWER
 
 #: of a step of rates, forces and tensions, beside that of coordinates
 RATES, FORCES = 10.0, 100.0
+#: numbers that must not be negative: where they are zero, differences of sixth order go to one side, by steps of so many units
+POSITIVE, AWAY = ("stiffness", "damping", "linear", "angular", "tangential"), 0.05
+ONE_SIDED = (-49.0 / 20.0, 6.0, -7.5, 20.0 / 3.0, -3.75, 1.2, -1.0 / 6.0)
 
 
 class Made(NamedTuple):
@@ -230,6 +233,10 @@ class StepwiseAdjoint(ReducedAdjoint):
         return read + found
 
     def _by_number(self, name: str, unit: np.ndarray) -> float:
+        value = np.asarray(list_parameters(self.mechanism, shifts=True)[name].value, dtype=float)
+        if name.rpartition(".")[2] in POSITIVE and not np.any(value[unit != 0.0]):
+            beside = [self.engine.model_of(with_parameters(self.mechanism, {name: value + k * AWAY * unit})) for k in range(len(ONE_SIDED))]
+            return sum(weight / AWAY * self._weighed(made, 0.0, None, None, None, model) for weight, model in zip(ONE_SIDED, beside) for made in self.made)
         models, step = mechanisms_beside(self.mechanism, {name: unit}, self.engine.model_of)
         return sum(
             weight / step * self._weighed(made, 0.0, None, None, None, model) for (_, weight), model in zip(OFFSETS, models) for made in self.made
