@@ -303,3 +303,16 @@ def test_two_hundred_broken_files(tmp_path):
     after = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(Path(tmp_path).iterdir())}
     assert after == before
     print(f"{time.perf_counter() - tick:.1f} s", sum(r[1] == "loaded" for r in rows), "loaded")
+
+
+def test_the_last_links_of_a_chain_without_mass_are_left_out(tmp_path):
+    """Two leaves without an inertial, one after another link: no foreign error, and the report names them."""
+    pytest.importorskip("yourdfpy")
+    inertial = '<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = f'<link name="base"/><link name="arm">{inertial}</link><link name="empty"/><link name="hand">{inertial}</link><link name="tip"/>'
+    pairs = (("base", "arm"), ("arm", "empty"), ("arm", "hand"), ("hand", "tip"))
+    joints = "".join(f'<joint name="to {b}" type="continuous"><parent link="{a}"/><child link="{b}"/><axis xyz="0 1 0"/></joint>' for a, b in pairs)
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{links}{joints}</robot>')
+    mechanism = da.load(tmp_path / "arm.urdf")
+    assert {body.name for body in mechanism.bodies} == {"arm", "hand"}
+    assert sum("has no mass and carries none" in line for line in mechanism.report) == 2
