@@ -71,8 +71,11 @@ class TouchingTape(Tape):
 
     def parts(self) -> list[tuple[int, Tape]]:
         found = super().parts()
-        for _, part in found:
+        own = [part for _, part in found] if self.run is self else [part for _, part in self.run.parts()]
+        for (_, part), run in zip(found, own):
             assert isinstance(part, TouchingTape)
+            assert isinstance(run, TouchingTape)
+            part.run = run
             last = [page for page in self.pages if page.entry <= part.begin][-1]
             inner = [Page(page.entry - part.begin, page.places) for page in self.pages if part.begin < page.entry < part.begin + part.count]
             part.pages = [Page(0, last.places), *inner]
