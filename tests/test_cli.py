@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,29 @@ def test_the_zoo(capsys):
     assert main(["zoo", "bricard"]) == 0
     assert "rod 1" in capsys.readouterr().out
     assert main(["run", "pendulum", "--dt", "0.01", "--duration", "0.1"]) == 0
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    ("rn pendulum", "did you mean 'run'"), ("run pendlum", "did you mean 'pendulum'"), ("run pendulum --duraton 3", "did you mean '--duration'"),
+    ("run pendulum --plot enrgy=x.png", "did you mean 'energy'"), ("zoo pendlum", "did you mean 'pendulum'"), ("run pendulum --formulation implict", "did you mean 'implicit'"),
+])
+def test_wrong_words_are_told_what_was_meant(words, meant, capsys):
+    with suppress(SystemExit):
+        assert main(words.split()) != 0
+    told = capsys.readouterr().err
+    assert meant in told
+    assert told.count("\n") == 1
+
+
+def test_a_duration_is_met_and_a_ground_is_added(capsys):
+    assert main(["run", "door", "--dt", "0.01", "--duration", "0.105", "--ground", "-3"]) == 0
+    told = capsys.readouterr().out
+    assert "11 to t = 0.105 s" in told
+    assert "least gap" in told
+    assert main(["info", "quadruped", "--no-contacts", "--no-limits"]) == 0
+    assert "may touch" not in capsys.readouterr().out
+    assert main(["info", "quadruped"]) == 0
+    assert "0 bodies and 4 points may touch, 1 thing around" in capsys.readouterr().out
 
 
 def test_the_doctor_looks_at_the_installation(capsys, monkeypatch, tmp_path):

@@ -35,7 +35,7 @@ from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
-from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Rod, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Placed, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.simulation import Simulation
 from dalembert.simulation.state import State
@@ -70,6 +70,7 @@ __all__ = [
     "ModelError",
     "Moment",
     "OverlapError",
+    "Placed",
     "Reduced",
     "Rod",
     "SaveError",

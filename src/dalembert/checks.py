@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import Parameter, signature
 from numbers import Integral, Real
@@ -20,6 +21,9 @@ from dalembert.errors import DalembertError, ModelError
 
 #: numbers beyond this are mistakes: their squares and products would leave the range of floats
 HUGE = 1e100
+
+#: names that a message lists
+MOST_NAMES = 30
 
 #: arguments that say what a call is about, for its messages
 SUBJECTS = ("name", "element", "joint", "body", "path")
@@ -67,6 +71,20 @@ def shown(value: Any) -> str:
     except Exception:
         text = f"a {type(value).__name__}"
     return text if len(text) <= 160 else f"{text[:150]}... ({type(value).__name__})"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """ "1 joint", "2 joints"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def choices(wrong: Any, known: Iterable[str]) -> str:
+    """What a wrong name may have meant, for the end of a message: the names like it, or all if they are few."""
+    names = list(dict.fromkeys(known))
+    alike = get_close_matches(wrong, names, n=3, cutoff=0.6) if isinstance(wrong, str) else []
+    if alike:
+        return f"did you mean {' or '.join(repr(name) for name in alike)}?"
+    return f"it has: {', '.join(sorted(names))}" if len(names) <= MOST_NAMES else f"it has {len(names)} others, such as {', '.join(sorted(names)[:5])}"
 
 
 # ---- numbers

@@ -8,16 +8,17 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NoReturn
 
 import numpy as np
 
+from dalembert.checks import choices, counted
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 
 DONE, FAILED, USAGE, REFUSED, MISSING, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -36,7 +37,12 @@ class UsageError(DalembertError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        meant = parser.command(options.command)
+        alike = choices(rest[0].partition("=")[0], [word for action in meant._actions for word in action.option_strings])
+        meant.error(f"unknown argument {rest[0]!r}" + (f", {alike}" if "mean" in alike else ""))
     try:
         with warnings.catch_warnings():
             if not options.debug:
@@ -70,20 +76,32 @@ def _line(error: BaseException) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line, and what may have been meant."""
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.fullmatch(r"(.*invalid choice: '(.*)') \(choose from (.*)\)", message)
+        if wrong is not None:
+            alike = choices(wrong.group(2), [word.strip("' ") for word in wrong.group(3).split(",")])
+            message = f"{wrong.group(1)}; {alike}" if "mean" in alike else message
         self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
+    def command(self, name: str) -> Parser:
+        """The parser of a command."""
+        return next(action.choices[name] for action in self._actions if isinstance(action, argparse._SubParsersAction))
 
-def _positive(text: str) -> float:
+
+def _number(text: str, words: str = "a number", above: float = -np.inf) -> float:
     try:
         number = float(text)
     except ValueError:
         number = np.nan
-    if not (np.isfinite(number) and number > 0.0):
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
+    if not (np.isfinite(number) and number > above):
+        raise argparse.ArgumentTypeError(f"must be {words}, got {text!r}")
     return number
+
+
+def _positive(text: str) -> float:
+    return _number(text, "a positive number", 0.0)
 
 
 def _place(text: str) -> Path:
@@ -134,12 +152,18 @@ def _parser() -> Parser:
     for one in (loading, perhaps):
         one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
         one.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
+        one.add_argument("--free", dest="base", action="store_const", const="free", help="the same as --base free")
+        one.add_argument("--fixed", dest="base", action="store_const", const="fixed", help="the same as --base fixed")
+        one.add_argument("--no-contacts", dest="contacts", action="store_false", help="leave out everything that touches")
+        one.add_argument("--no-limits", dest="limits", action="store_false", help="leave out limits and dry friction of joints")
         one.add_argument("--merge-fixed", action="store_true", help="make links that are fixed to another part of it")
         one.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
         one.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
         one.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
+    starting.add_argument("--ground", metavar="HEIGHT", nargs="?", type=_number, const=0.0, help="add a level ground at this height in m (default: 0)")
+    starting.add_argument("--resolve-overlaps", action="store_true", help="move bodies that overlap at the start apart")
     stepping = Parser(add_help=False)
     stepping.add_argument("--formulation", choices=METHODS, default="variational", help="(default: %(default)s)")
     methods = list(dict.fromkeys(method for names in METHODS.values() for method in names))
@@ -201,21 +225,46 @@ def mechanisms() -> dict[str, Callable[..., Any]]:
 
 
 def _load(options: argparse.Namespace) -> Any:
+    mechanism = _read(options)
+    if getattr(options, "ground", None) is not None:
+        _add_ground(mechanism, options.ground)
+    return mechanism
+
+
+def _read(options: argparse.Namespace) -> Any:
     import dalembert as da
 
     path = Path(options.model)
     if options.model in mechanisms() and not path.exists():
-        return mechanisms()[options.model]()
+        mechanism = mechanisms()[options.model]()
+        mechanism = mechanism if options.contacts else mechanism.without_contacts()
+        return mechanism if options.limits else mechanism.without_limits()
     if not path.suffix and not path.exists():
-        raise ModelError(f"there is no file {options.model!r}, and no mechanism of that name in the zoo (see: dalembert zoo)")
+        near = choices(options.model, mechanisms())
+        raise ModelError(f"there is no file {options.model!r}, and no mechanism of that name in the zoo; {near if 'mean' in near else 'dalembert zoo lists them'}")
     if path.is_dir():
         raise ModelError(f"{options.model!r} is a folder; name the model file in it")
     if is_trajectory(path):
         raise ModelError(f"{options.model!r} is a trajectory, not a model; dalembert view and dalembert convert take it")
-    mechanism = da.load(path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root, budget=da.Budget().times(options.budget))
+    mechanism = da.load(
+        path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root, contacts=options.contacts,
+        limits=options.limits, budget=da.Budget().times(options.budget),
+    )
     if mechanism.report and options.command != "info":
-        print(f"{len(mechanism.report)} things of the file are not simulated; dalembert info {options.model} lists them", file=sys.stderr)
+        left = f"{counted(len(mechanism.report), 'thing')} of the file {'is' if len(mechanism.report) == 1 else 'are'} not simulated"
+        print(f"{left}; dalembert info {options.model} lists {'it' if len(mechanism.report) == 1 else 'them'}", file=sys.stderr)
     return mechanism
+
+
+def _add_ground(mechanism: Any, height: float) -> None:
+    """A level ground; where nothing could touch it, bodies do by their shapes."""
+    if not (mechanism.colliders or mechanism.contact_points or any(body.collide for body in mechanism.bodies)):
+        formed = [body.name for body in mechanism.bodies if body.shape is not None]
+        if not formed:
+            raise ModelError(f"--ground: no body of {mechanism.name!r} has a shape that could touch it")
+        for name in formed:
+            mechanism.change(name, collide=True)
+    mechanism.ground(offset=height, name=next(name for name in ("ground", "level ground", "ground below") if name not in mechanism))
 
 
 def is_trajectory(path: Path) -> bool:
@@ -223,13 +272,15 @@ def is_trajectory(path: Path) -> bool:
     return path.suffix.lower() in (".h5", ".hdf5")
 
 
-def _start(mechanism: Any, formulation: Any, joints: list[tuple[str, list[float]]]) -> Any:
+def _start(mechanism: Any, formulation: Any, options: argparse.Namespace) -> Any:
     """A simulation with joints where they were asked to be."""
     import dalembert as da
 
     simulation = da.Simulation(mechanism, formulation)
-    for name, numbers in joints:
+    for name, numbers in options.joints:
         simulation.set_joint(name, numbers if len(numbers) > 1 else numbers[0])
+    if options.resolve_overlaps:
+        simulation.resolve_overlaps()
     return simulation
 
 
@@ -268,16 +319,15 @@ def _run(options: argparse.Namespace) -> int:
     _check_extras(options.out, options.video)
     for kind, path in options.plot:
         if kind not in PLOTS:
-            raise UsageError(f"--plot cannot draw {kind!r}; choose from: {', '.join(PLOTS)}")
+            raise UsageError(f"--plot cannot draw {kind!r}; {choices(kind, PLOTS)}")
         _folder(path)
         new_figure(path)
     mechanism = _load(options)
     if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
         raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
-    steps = max(1, round(options.duration / options.dt))
     if options.out is not None:
-        check_room(mechanism, steps, series_bytes(mechanism))
-    simulation = _start(mechanism, _formulation(options), options.joints)
+        check_room(mechanism, max(1, round(options.duration / options.dt)), series_bytes(mechanism))
+    simulation = _start(mechanism, _formulation(options), options)
     tick = perf_counter()
     try:
         trajectory = simulation.run(options.duration)
@@ -289,7 +339,7 @@ def _run(options: argparse.Namespace) -> int:
         raise
     _summary(trajectory, perf_counter() - tick)
     _write(options, trajectory)
-    return INTERRUPTED if len(trajectory) <= steps else DONE
+    return INTERRUPTED if trajectory.interrupted else DONE
 
 
 def _write(options: argparse.Namespace, trajectory: Any) -> None:
@@ -333,11 +383,11 @@ def _view(options: argparse.Namespace) -> int:
     where = dict(port=options.port, browser=False if options.no_browser else None)
     if is_trajectory(Path(options.model)):
         da.Trajectory.load(options.model, budget=da.Budget().times(options.budget)).view(**where)
-        return DONE
+        return INTERRUPTED
     mechanism = _load(options)
     ranges = hold(mechanism) if options.hold else {}
-    _start(mechanism, _formulation(options), options.joints).view(**where, ranges=ranges)
-    return DONE
+    _start(mechanism, _formulation(options), options).view(**where, ranges=ranges)
+    return INTERRUPTED  # a view ends by Ctrl-C
 
 
 def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
@@ -346,8 +396,7 @@ def hold(mechanism: Any) -> dict[str, tuple[float, float]]:
     ranges = {}
     for joint in list(mechanism.joints):
         if joint.type.freedom == 1 and joint.type.drive == ("force",) and joint.name not in geared:
-            held = replace(joint, type=replace(joint.type, drive="motion", limits=None, friction=0.0, bearing=None))
-            mechanism.joints[joint.index] = mechanism._names[joint.name] = held
+            mechanism.change(joint.name, drive="motion", limits=None, friction=0.0, bearing=None)
             if np.isfinite(joint.type.limits[0]).all():
                 ranges[joint.name] = joint.type.limits[0]
     return ranges
@@ -359,7 +408,7 @@ def _info(options: argparse.Namespace) -> int:
     counts = {"bodies": len(mechanism.bodies), "joints": len(mechanism.joints), "gears": len(mechanism.couplings), "mass": f"{mechanism.mass:.6g} kg", **_rows(mechanism, notes)}
     counts |= {"actuators": len(mechanism.actuators)} if mechanism.actuators else {}
     touching = sum(b.collide for b in mechanism.bodies), len(mechanism.contact_points), len(mechanism.grounds) + len(mechanism.obstacles) + len(mechanism.terrains)
-    counts |= {"contact": "{} bodies and {} points may touch, {} things stand around".format(*touching)} if mechanism.touches else {}
+    counts |= {"contact": "{} and {} may touch, {} around".format(counted(touching[0], "body", "bodies"), counted(touching[1], "point"), counted(touching[2], "thing"))} if mechanism.touches else {}
     print(mechanism.name)
     for name, value in counts.items():
         print(f"  {name:20}{value}")
@@ -412,7 +461,7 @@ def _compare(options: argparse.Namespace) -> int:
         _folder(options.plot)
         new_figure(options.plot)
     mechanism = _load(options)
-    found = compare(lambda formulation: _start(mechanism, formulation, options.joints), options.dt, options.halvings, options.duration)
+    found = compare(lambda formulation: _start(mechanism, formulation, options), options.dt, options.halvings, options.duration)
     for reason, names in found.refusals.items():
         print(f"{', '.join(names)}: {reason}", file=sys.stderr)
     if not found.columns:
@@ -458,7 +507,7 @@ def _doctor(options: argparse.Namespace) -> int:
         wrong += [] if well else [what]
     if options.model:
         mechanism = _load(options)
-        found = _start(mechanism, _formulation(options), options.joints).check(steps=options.steps)
+        found = _start(mechanism, _formulation(options), options).check(steps=options.steps)
         print(found)
         wrong += [] if found.ok else [mechanism.name]
     print(f"not well: {', '.join(wrong)}" if wrong else "all is well")
@@ -472,7 +521,7 @@ def _zoo(options: argparse.Namespace) -> int:
             print(f"{name:22} {(inspect.getdoc(make) or '').splitlines()[0]}")
         return DONE
     if options.name not in known:
-        raise ModelError(f"the zoo has no {options.name!r}; it has: {', '.join(known)}")
+        raise ModelError(f"the zoo has no {options.name!r}; {choices(options.name, known)}")
     make = known[options.name]
     signature = str(inspect.signature(make)).replace("'", "")
     print(f"{options.name}{signature}\n\n{inspect.getdoc(make)}")

@@ -58,7 +58,7 @@ def check(kinds: tuple[str, str], random: np.random.Generator, count: int) -> No
             continue
         shallow = gap > -0.2 * min(half_thickness(a[2]), half_thickness(b[2]))
         if shallow:
-            assert gap > separation(a, b, m) - (1e-9 if set(kinds) <= EXACT else 1e-8)
+            assert gap > separation(a, b, m) - 1e-9
         if set(kinds) <= EXACT:
             assert gap > distance - 1e-9
             if abs(gap) > 1e-5:  # coal counts some that hardly touch as touching

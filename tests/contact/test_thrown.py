@@ -44,6 +44,14 @@ def test_many_thrown_pairs(formulation, count):
     assert failures <= 1e-3 * count
 
 
+@pytest.mark.parametrize("number", [247, 385], ids=["cylinder on a hull", "cylinder on a cylinder"])
+def test_caps_that_land_flat(number):
+    """A cap that lies flat at one knot and tilts within the next step, and one that slaps on another."""
+    throw = Throw.random(np.random.default_rng([2026, number]))
+    trajectory = da.Simulation(throw.mechanism, da.Variational(dt=throw.dt)).run(throw.steps * throw.dt)
+    assert not throw.complaints(trajectory)
+
+
 def test_a_capsule_across_a_corner_of_a_box_is_seen():
     mechanism = da.Mechanism("across", gravity=(0, 0, 0))
     mechanism.body("box", da.Box(size=(0.2, 0.2, 0.2), mass=1.0), collide=True)

@@ -144,6 +144,57 @@ def test_a_rocking_block_follows_housner(dt, tolerance):
     np.testing.assert_allclose(2.0 * np.arctan2(q[:, 2], q[:, 0])[: len(expected)], expected, atol=tolerance)
 
 
+@pytest.mark.parametrize("dt", [0.003, 0.01])
+def test_a_block_slides_to_its_stop_as_in_closed_form(dt):
+    scene, speed, friction = da.Mechanism("block"), np.array([1.3, 0.4]), 0.4
+    scene.ground(friction=friction)
+    scene.body("block", da.Box(size=(0.4, 0.4, 0.1), mass=1.7), position=(0.0, 0.0, 0.05), collide=True)
+    scene.start("block", linear=(*speed, 0.0))
+    run = da.Simulation(scene, exact(dt)).run(0.6)
+    fall, fast = friction * G, np.hypot(*speed)
+    time = np.minimum(run.time, fast / fall)
+    way = fast * time - 0.5 * fall * time**2
+    np.testing.assert_allclose(run.position[:, 0, :2], np.outer(way, speed / fast), atol=1e-9)
+    assert np.abs(run.velocity[run.time > fast / fall]).max() < 1e-9
+    assert np.flatnonzero(run.substeps > 1).tolist() == [int(np.ceil(fast / fall / dt))]
+
+
+def rubbing(dt: float, mass: float, friction: float, stiffness: float, start: float, rate: float) -> da.Simulation:
+    scene = da.Mechanism("slide", gravity=(0.0, 0.0, 0.0))
+    scene.body("body", da.Box(size=(0.2, 0.2, 0.2), mass=mass))
+    scene.joint("rail", da.Prismatic(axis="x", friction=friction, stiffness=stiffness), scene.world, "body")
+    scene.start("rail", start, rate=rate)
+    return da.Simulation(scene, exact(dt))
+
+
+def test_dry_friction_of_a_joint_stops_it_as_in_closed_form():
+    run = rubbing(0.01, 1.3, 2.0, 0.0, 0.0, 1.5).run(1.2)
+    time = np.minimum(run.time, 1.5 * 1.3 / 2.0)
+    np.testing.assert_allclose(run.joint("rail").coordinates, 1.5 * time - 0.5 * 2.0 / 1.3 * time**2, atol=1e-9)
+
+
+def test_a_coulomb_oscillator_is_of_second_order_across_its_reversals():
+    mass, friction, stiffness, start = 1.3, 3.0, 80.0, 0.5
+    omega, shift = np.sqrt(stiffness / mass), friction / stiffness
+
+    def swing(t: float) -> float:
+        x = start
+        while abs(x) > shift:
+            middle = np.sign(x) * shift
+            if t < np.pi / omega:
+                return middle + (x - middle) * np.cos(omega * t)
+            x, t = 2.0 * middle - x, t - np.pi / omega
+        return x
+
+    errors = []
+    for dt in (0.01, 0.005):
+        run = rubbing(dt, mass, friction, stiffness, start, 0.0).run(3.0)
+        errors.append(np.abs(run.joint("rail").coordinates - [swing(t) for t in run.time]).max())
+        assert np.sum(run.substeps > 1) >= 6
+    assert errors[1] < 2e-4
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.05)
+
+
 def test_the_same_bits_in_one_go_in_parts_and_step_by_step():
     def simulation() -> da.Simulation:
         return da.Simulation(ball(0.3, 0.7), exact(0.01))

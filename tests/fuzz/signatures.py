@@ -63,7 +63,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Ellipsoid": dict(semi_axes=(1, 2, 2), mass=1.0), "Convex": dict(points=CORNERS, mass=1.0), "Composite": dict(parts=[(BALL, (0, 0, 0))]),
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
-    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {},
+    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)),
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
 }
 #: methods of a mechanism
@@ -78,6 +78,7 @@ BUILDING: dict[str, dict[str, Any]] = {
     "penalty": dict(name="new", body="upper", stiffness=1.0), "force_law": dict(name="new", bodies="upper", function=lambda x, q, v: np.zeros((1, 6))),
     "constraint": dict(name="new", bodies="upper", function=lambda x, q: 0.0), "coordinate_map": dict(name="new", joints=["elbow"], matrix=[1.0]),
     "strand": dict(name="new", points=[(0, 0, 0), (1, 0, 0), (2, 0, 0)], mass=1.0, stiffness=1.0),
+    "copy": {}, "change": dict(element="elbow"), "attach": dict(other=da.Mechanism("other")),
 }
 #: methods of a simulation
 ASKED: dict[str, dict[str, Any]] = {
@@ -181,6 +182,8 @@ def may_take(call: Call, name: str, value: str) -> bool:
         return ("axis" in name and value == "huge vector") or (name in ("slot", "normal") and value == "huge vector")
     if value in ("inf", "-inf"):
         return value == "inf" and (call.title, name) in ENDLESS
+    if value == "empty text" and default == "":
+        return True
     if value in ("text", "empty text"):
         return ("str" in words and not words & {"Body", "JointElement"} and value == "text") or (value == "text" and bool(words & {"Path", "FilePath"}))
     if value in ("-1", "-1.5", "half", "two"):

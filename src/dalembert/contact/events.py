@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.bearing import guess_bounds
-from dalembert.contact.geometry import at_end, at_knot, rounding
+from dalembert.contact.geometry import at_end, at_knot, at_knot_below, rounding
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import CIRCLE_SUPPORT, PLANE
 from dalembert.kernels import inline, kernel
@@ -171,7 +171,9 @@ def wake(work, scene):
         if contact.used != 0 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
             if contact.gap < (0.0 if contact.used == 1 else -OVERLAP - rounding(contact, work.bodies)):
-                contact.used = 1  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
+                if contact.used == 2:  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
+                    at_knot_below(contact, work.bodies)
+                    contact.used = 1
                 contact.awake = 1
                 count += 1
     limits = scene.limits

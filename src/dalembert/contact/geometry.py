@@ -128,17 +128,9 @@ def tangents(n):
     return t, cross3(n, t)
 
 
-@kernel
-def at_knot(contact, scene, bodies):
-    """Gap, normal, point and rows of a contact at the knot."""
-    a = bodies[contact.a]
-    b = bodies[contact.b]
-    Ra = load9(a.R)
-    Rb = load9(b.R)
-    xa = load3(a.x)
-    xb = load3(b.x)
-    gap, n, p = measure(contact, scene, xa, Ra, xb, Rb)
-    contact.gap0 = gap
+@inline
+def put_rows(contact, n, p, xa, Ra, xb, Rb):
+    """Normal, point and rows of a contact at the knot."""
     t, u = tangents(n)
     for c in range(3):
         contact.n0[c] = n[c]
@@ -151,6 +143,36 @@ def at_knot(contact, scene, bodies):
     put_row(contact.Gb[0], neg3(n), Rb, arm)
     put_row(contact.Gb[1], neg3(t), Rb, arm)
     put_row(contact.Gb[2], neg3(u), Rb, arm)
+
+
+@kernel
+def at_knot(contact, scene, bodies):
+    """Gap, normal, point and rows of a contact at the knot."""
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    Ra = load9(a.R)
+    Rb = load9(b.R)
+    xa = load3(a.x)
+    xb = load3(b.x)
+    gap, n, p = measure(contact, scene, xa, Ra, xb, Rb)
+    contact.gap0 = gap
+    put_rows(contact, n, p, xa, Ra, xb, Rb)
+
+
+@kernel
+def at_knot_below(contact, bodies):
+    """``at_knot`` of a circle that lies flat there on a half-space, at the point of it that is lowest at the end."""
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    Ra = load9(a.R)
+    Rb = load9(b.R)
+    xa = load3(a.x)
+    xb = load3(b.x)
+    end, _ = lowest(contact, load9(a.Rn), mat_vec(load9(b.Rn), load3(contact.normal)))
+    n = mat_vec(Rb, load3(contact.normal))
+    p = add3(xa, mat_vec(Ra, mat_t_vec(load9(a.Rn), end)))
+    contact.gap0 = dot3(n, sub3(p, xb)) - contact.offset
+    put_rows(contact, n, p, xa, Ra, xb, Rb)
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from dalembert.contact.distance import best_normal, core_distance, local_distance, signed_distance
-from dalembert.contact.events import OVERLAP
+from dalembert.contact.events import OVERLAP, lies_flat
 from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.narrow import put_features
 from dalembert.contact.placing import lowest_support, put_plane, put_smooth
@@ -192,6 +192,14 @@ def waken(contact, scene, bodies):
     return contact.gap
 
 
+@inline
+def leave_flat(contact, bodies, others):
+    """A circle that lies flat sleeps, if there are others: points of its rim stand for it."""
+    if others and lies_flat(contact, bodies):
+        contact.used = 2
+        contact.awake = 0
+
+
 @kernel
 def put_at(pair, scene, bodies, phi_a, phi_b, t, n):
     """Give a pair the features of a pose within the step, about along ``n``; returns the least gap of them at the end."""
@@ -213,11 +221,16 @@ def put_at(pair, scene, bodies, phi_a, phi_b, t, n):
     store9(B.R, Rb)
     store3(pair.n, at_knot_n)
     least = 1e300
+    used = 0
     for s in range(pair.first, pair.first + pair.slots):
         contact = scene.contacts[s]
         contact.awake = 0
         if contact.used != 0:
+            used += 1
             least = min(least, waken(contact, scene, bodies))
+    for s in range(pair.first, pair.first + pair.slots):
+        if scene.contacts[s].used != 0:
+            leave_flat(scene.contacts[s], bodies, used > 1)
     return least
 
 
@@ -312,6 +325,7 @@ def straighten(bodies, scene, tries):
             scene.contacts[s].awake = 0
             if s < first + used:
                 waken(scene.contacts[s], scene, bodies)
+                leave_flat(scene.contacts[s], bodies, used > 1)
             else:
                 scene.contacts[s].used = 0
 

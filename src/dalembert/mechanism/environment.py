@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checks import NAME, checked, coefficient, numbers, shown, spread, unit_quaternion, vector, whole
 from dalembert.errors import ModelError
-from dalembert.mechanism.shapes import Shape, as_axis
+from dalembert.mechanism.shapes import Placed, Shape, as_axis, unplaced
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Body
@@ -153,11 +153,12 @@ class EnvironmentBuilder:
 
     @checked(name=NAME, layer=BITS, mask=BITS)
     def obstacle(
-        self, name: str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0), orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        self, name: str, shape: Shape | Placed, *, position: ArrayLike | None = None, orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
     ) -> Obstacle:
-        """Add a shape that stands still in the world; its mass says nothing."""
+        """Add a shape that stands still in the world, at the origin by default or where it was placed; its mass says nothing."""
         self._take_name(name, "obstacle")
+        shape, position = unplaced(shape, position, f"obstacle {name!r}")
         if not isinstance(shape, Shape):
             raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
         element = Obstacle(
@@ -196,15 +197,16 @@ class EnvironmentBuilder:
 
     @checked(name=NAME, layer=BITS, mask=BITS)
     def collider(
-        self, name: str, body: Body | str, shape: Shape, *, position: ArrayLike = (0.0, 0.0, 0.0),
+        self, name: str, body: Body | str, shape: Shape | Placed, *, position: ArrayLike | None = None,
         orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0), friction: float | None = None, restitution: float | None = None,
         layer: int = 1, mask: int = 1,
     ) -> Collider:
         """Let a shape on a body touch others, besides the shape that its mass may come from; the shape's own mass says nothing.
 
-        ``position`` (m, of the shape's centre of mass) and ``orientation`` are in the body's frame.
+        ``position`` (m, of the shape's centre of mass; the body's own by default) and ``orientation`` are in the body's frame.
         """
         self._take_name(name, "collider")
+        shape, position = unplaced(shape, position, f"collider {name!r}")
         owner = self._body(body, f"collider {name!r}")
         if owner is self.world:
             raise ModelError(f"collider {name!r} needs a body that moves, not the world: use obstacle")

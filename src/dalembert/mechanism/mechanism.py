@@ -17,6 +17,8 @@ from dalembert.checks import (
     NOTHING,
     check_fields,
     checked,
+    choices,
+    counted,
     kind_of,
     numbers,
     shown,
@@ -25,6 +27,7 @@ from dalembert.checks import (
 )
 from dalembert.errors import ModelError
 from dalembert.mechanism.actuators import Actuator
+from dalembert.mechanism.editing import Editor
 from dalembert.mechanism.environment import (
     Collider,
     ContactPoint,
@@ -37,7 +40,7 @@ from dalembert.mechanism.environment import (
 from dalembert.mechanism.forces import Constraint, Drag, ForceBuilder, ForceLaw, Path, Penalty, PointForce
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.maps import CoordinateMap, MapBuilder
-from dalembert.mechanism.shapes import Shape, check_inertia, check_mass
+from dalembert.mechanism.shapes import Placed, Shape, check_inertia, check_mass, unplaced
 from dalembert.mechanism.strands import Strand, StrandBuilder
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
 
@@ -107,7 +110,7 @@ class Coupling:
 
 
 @dataclass(eq=False)
-class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
+class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder, Editor):
     """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
 
     ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
@@ -153,15 +156,20 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
 
     def __getitem__(self, name: str) -> Any:
         if not isinstance(name, str) or name not in self._names:
-            known = ", ".join(sorted(self._names))
-            raise ModelError(f"{self.name!r} has no element named {shown(name)}; it has: {known}")
+            raise ModelError(f"{self.name!r} has no element named {shown(name)}; {choices(name, self._names)}")
         return self._names[name]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._names
 
     def __repr__(self) -> str:
-        return f"<mechanism {self.name!r}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+        return f"<mechanism {self.name!r}: {counted(len(self.bodies), 'body', 'bodies')}, {counted(len(self.joints), 'joint')}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from dalembert.view.notebook import mechanism_table
+
+        return mechanism_table(self)
 
     def snapshot(self) -> Mechanism:
         """A copy that later changes of this mechanism do not reach. Elements never change, and are shared."""
@@ -189,26 +197,29 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder):
         if not isinstance(body, Body):
             raise ModelError(f"{what} needs a body or a body's name, got {shown(body)}")
         if self._names.get(body.name) is not body:
-            raise ModelError(f"{what}: {body!r} belongs to another mechanism than {self.name!r}")
+            since = f", or was changed since: take mechanism[{body.name!r}]" if body.name in self._names else ""
+            raise ModelError(f"{what}: {body!r} belongs to another mechanism than {self.name!r}{since}")
         return body
 
     @checked(name=NAME)
     def body(
         self,
         name: str,
-        shape: Shape | None = None,
+        shape: Shape | Placed | None = None,
         *,
         mass: float | None = None,
         inertia: ArrayLike | None = None,
-        position: ArrayLike = (0.0, 0.0, 0.0),
+        position: ArrayLike | None = None,
         orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         collide: bool = False,
     ) -> Body:
         """Add a body, from a shape or from ``mass`` (kg) and ``inertia`` (kg m^2, about the centre of mass, body axes).
 
+        ``position`` (m): that of the centre of mass, the origin by default; shapes such as ``Rod.between(p, q)`` bring their own.
         ``collide``: its shape touches the environment and the shapes of other bodies that collide.
         """
         self._take_name(name, "body")
+        shape, position = unplaced(shape, position, f"body {name!r}")
         if shape is not None:
             if not isinstance(shape, Shape):
                 raise ModelError(f"body {name!r}: shape must be one of dalembert's shapes, got {shape!r}")

@@ -6,7 +6,7 @@ element anew, so that all checks of the builder apply.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dalembert.checks import coefficient, shown
 from dalembert.checks import numbers as finite
 from dalembert.errors import ModelError
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
+from dalembert.mechanism.exchange import exchange
 from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.shapes import check_inertia, check_mass
@@ -212,7 +213,7 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
     if isinstance(element, PairLaw):
         mechanism.pair_laws.update({names: new for names, law in mechanism.pair_laws.items() if law is element})
     else:
-        _exchange(mechanism, element, new)
+        exchange(mechanism, element, new)
 
 
 def _move_centre(mechanism: Mechanism, body: Body, shift: np.ndarray) -> None:
@@ -220,21 +221,21 @@ def _move_centre(mechanism: Mechanism, body: Body, shift: np.ndarray) -> None:
     if body.collide:
         raise ModelError(f"the centre of mass of {body.name!r} cannot be moved by itself: the shape by which it touches is placed from it. Use a collider.")
     moved = replace(body, position=body.position + Rotation.from_quat(body.orientation, scalar_first=True).apply(shift))
-    _exchange(mechanism, body, moved)
+    exchange(mechanism, body, moved)
     for joint in list(mechanism.joints):
         changes = {f"point_{end}": getattr(joint, f"point_{end}") - shift for end in ("parent", "child") if getattr(joint, end) is moved}
         if changes:
-            _exchange(mechanism, joint, replace(joint, **changes))
+            exchange(mechanism, joint, replace(joint, **changes))
     for path in list(mechanism.paths):
         if any(end is moved for end in path.bodies):
             points = np.array([p - shift if end is moved else p for end, p in zip(path.bodies, path.points)])
-            _exchange(mechanism, path, replace(path, points=points))
+            exchange(mechanism, path, replace(path, points=points))
     for load in (*mechanism.point_forces, *mechanism.penalties, *mechanism.contact_points):
         if load.body is moved:
-            _exchange(mechanism, load, replace(load, point=np.asarray(load.point) - shift))
+            exchange(mechanism, load, replace(load, point=np.asarray(load.point) - shift))
     for collider in list(mechanism.colliders):
         if collider.body is moved:
-            _exchange(mechanism, collider, replace(collider, position=np.asarray(collider.position) - shift))
+            exchange(mechanism, collider, replace(collider, position=np.asarray(collider.position) - shift))
     if body.name in mechanism.visuals:
         mechanism.visuals[body.name] = [replace(v, position=np.asarray(v.position) - shift) for v in mechanism.visuals[body.name]]
 
@@ -262,32 +263,3 @@ def _with(element: JointElement, name: str, value: Any) -> Any:
         return replace(kind, **{name: tuple(np.atleast_1d(value)) if name in ALONG else value})
     except ModelError as error:
         raise ModelError(f"joint {element.name!r}: {error}") from None
-
-
-def _exchange(mechanism: Mechanism, old: Any, new: Any) -> None:
-    """Put ``new`` wherever the mechanism, or one of its elements, refers to ``old``."""
-    if hasattr(new, "name"):
-        mechanism._names[new.name] = new
-    for entry in fields(mechanism):
-        held = getattr(mechanism, entry.name)
-        for i, item in enumerate(held) if isinstance(held, list) else ():
-            if item is old:
-                held[i] = new
-                continue
-            changed = _referring(item, old, new)
-            if changed is not item:
-                _exchange(mechanism, item, changed)
-
-
-def _referring(item: Any, old: Any, new: Any) -> Any:
-    """An element that refers to ``new`` where it referred to ``old``, by itself or in a tuple; itself where it did not."""
-    if not is_dataclass(item) or isinstance(item, type):
-        return item
-    changes: dict[str, Any] = {}
-    for entry in fields(item):
-        value = getattr(item, entry.name)
-        if value is old:
-            changes[entry.name] = new
-        elif isinstance(value, tuple) and any(part is old for part in value):
-            changes[entry.name] = tuple(new if part is old else part for part in value)
-    return replace(item, **changes) if changes else item

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.checks import NUMBER, Rule, numbers, unit_quaternion
+from dalembert.checks import NUMBER, Rule, check_fields, numbers, unit_quaternion
 from dalembert.errors import ModelError
 
 AXES = {f"{sign}{letter}": factor * unit for sign, factor in (("", 1.0), ("+", 1.0), ("-", -1.0))
@@ -128,6 +128,33 @@ class Shape(ABC):
         return principal_axes(self.inertia)
 
 
+@dataclass(frozen=True)
+class Placed:
+    """A shape with the ``position`` (m) of its centre of mass, for all that takes a shape at a place; its axes are those of the frame it is in."""
+
+    shape: Shape
+    position: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def unplaced(shape: Any, position: Any, what: str) -> tuple[Any, Any]:
+    """A shape and where it is to be: the place that it brings, or the one given, or the origin."""
+    if isinstance(shape, Placed):
+        if position is not None:
+            raise ModelError(f"{what}: the shape brings its own position, {shape.position}: leave position= out")
+        return shape.shape, shape.position
+    return shape, (0.0, 0.0, 0.0) if position is None else position
+
+
+def _ends(first: Any, second: Any, what: str) -> tuple[np.ndarray, tuple[float, float, float]]:
+    """The way (m) from one point to another, and the middle."""
+    a, b = numbers(3)(first, f"{what}: the first point"), numbers(3)(second, f"{what}: the second point")
+    x, y, z = (0.5 * (a + b)).tolist()
+    return b - a, (x, y, z)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Primitive(Shape):
     """A homogeneous shape: takes either ``mass`` or ``density``, and has both."""
@@ -188,6 +215,12 @@ class Box(Primitive):
 
     size: Sequence[float]
 
+    @classmethod
+    def from_corners(cls, first: Any, second: Any, *, mass: float | None = None, density: float | None = None) -> Placed:
+        """The box between two opposite corners (3,), m, at its place."""
+        way, middle = _ends(first, second, "Box.from_corners")
+        return Placed(cls(size=np.abs(way), mass=mass, density=density), middle)  # type: ignore[arg-type]
+
     def _check_geometry(self) -> None:
         self._check_lengths("size")
 
@@ -245,6 +278,15 @@ class _Axial(Primitive):
     length: float
     axis: str | Sequence[float] = "z"
 
+    @classmethod
+    def between(cls, first: Any, second: Any, *, radius: float, mass: float | None = None, density: float | None = None) -> Placed:
+        """The shape from one point (3,) to another, m, at its place: its axis leads from the first to the second."""
+        way, middle = _ends(first, second, f"{cls.__name__}.between")
+        length = float(np.linalg.norm(way))
+        if length == 0.0:
+            raise ModelError(f"{cls.__name__}.between: the two points are one, {middle}: give it a length")
+        return Placed(cls(radius=radius, length=length, axis=way, mass=mass, density=density), middle)  # type: ignore[arg-type]
+
     def _check_geometry(self) -> None:
         self._check_length("radius")
         self._check_length("length")
@@ -297,18 +339,18 @@ class Capsule(_Axial):
 
 @dataclass(frozen=True, kw_only=True)
 class Composite(Shape):
-    """Shapes joined rigidly: ``parts`` are (shape, position, orientation) or (shape, position), all in one frame.
+    """Shapes joined rigidly: ``parts`` are (shape, position, orientation), (shape, position) or shapes with a place, all in one frame.
 
     A position is that of the part's centre of mass (m); an orientation is a quaternion, scalar first, part to common frame.
     The body frame has the axes of that frame and its origin at the common centre of mass. Where parts overlap, both count.
     """
 
-    parts: Sequence[tuple[Any, ...]]
+    parts: Sequence[Any]
     mass: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
-            parts = [tuple(part) for part in self.parts]
+            parts = [(part.shape, part.position) if isinstance(part, Placed) else tuple(part) for part in self.parts]
         except TypeError:
             raise ModelError(f"Composite: parts must be a list of (shape, position, orientation), got {self.parts!r}") from None
         if not parts:

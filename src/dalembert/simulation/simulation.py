@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,6 +76,8 @@ ControlDerivative = str | Callable[["Simulation"], Mapping[str, Mapping[str, Arr
 
 #: seconds of computing between two looks at the keyboard and the progress bar
 CHUNK_SECONDS = 0.2
+#: of a step: a duration that differs from whole steps by no more is one of whole steps
+ROUNDING = 1e-6
 #: seconds of computing after which a look at the energy costs nothing to speak of
 WATCH_SECONDS = 0.05
 
@@ -106,6 +108,7 @@ class Simulation:
         self._inputs: dict[str, Input] = {}
         self._knot: Knot | None = None
         self._single: _Single | None = None
+        self._origin: _Origin | None = None
         self._take(mechanism.snapshot())
         self._begin(self._setup.initial(), (0.0, 0, formulation.dt))
 
@@ -123,6 +126,9 @@ class Simulation:
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
         self._knot = None
+
+    def __repr__(self) -> str:
+        return f"<simulation of {self._mechanism.name!r} in {type(self._formulation).__name__}, dt = {self._formulation.dt:g} s, at t = {self.time:g} s>"
 
     # ---- what it is now
 
@@ -155,6 +161,23 @@ class Simulation:
         self._state = state.copy()
         self._moved = True
         self._knot = None
+
+    def reset(self) -> None:
+        """Go back to where the first step began: time, pose, velocities, targets and inputs as they were set up until then.
+
+        Parameters set since stay. Other starts: ``set_joint`` after it, or ``restore`` of a state that was kept.
+        """
+        origin = self._origin
+        if origin is None:
+            return
+        self._state, self._targets, self._inputs = origin.state.copy(), dict(origin.targets), dict(origin.inputs)
+        self._setup.restore(origin.asked)
+        self._moved, self._knot, self._single = origin.moved, None, None if self._targets or self._inputs else self._single
+
+    def _leave(self) -> None:
+        """Remember where the first step begins."""
+        if self._origin is None:
+            self._origin = _Origin(self._state.copy(), self._targets.copy(), self._inputs.copy(), self._setup.keep(), self._moved)
 
     @property
     def position(self) -> np.ndarray:
@@ -222,18 +245,21 @@ class Simulation:
     def _read(self) -> Knot:
         """Velocities and energy at the knot; reading changes nothing."""
         if self._knot is None:
-            numbers = self._state.numbers
-            inputs = one_knot(self._mechanism, self._state.inputs, self._engine.targets(numbers))
-            rates = target_rates(self._mechanism, self._targets if self._moved else {}, self.time)
-            with watched(self._mechanism):
-                knot = self._engine.knot(numbers, inputs, rates)
-            self._knot = knot
+            self._knot = self._knot_at(self._state, self._targets if self._moved else {})
         return self._knot
+
+    def _knot_at(self, state: State, followed: Mapping[str, Target]) -> Knot:
+        inputs = one_knot(self._mechanism, state.inputs, self._engine.targets(state.numbers))
+        rates = target_rates(self._mechanism, followed, state.time)
+        with watched(self._mechanism):
+            return self._engine.knot(state.numbers, inputs, rates)
 
     def _here(self) -> Start:
         """Pose and velocities of the current knot, to start anew from."""
-        numbers = self._state.numbers
-        return Start(*self._engine.pose(numbers), self._read().velocity, self._engine.coordinates(numbers), self._engine.targets(numbers))
+        return self._start_from(self._state.numbers, self._read())
+
+    def _start_from(self, numbers: np.ndarray, knot: Knot) -> Start:
+        return Start(*self._engine.pose(numbers), knot.velocity, self._engine.coordinates(numbers), self._engine.targets(numbers))
 
     def _joint(self, name: str) -> JointElement:
         if name not in self._mechanism and name in self._source:
@@ -252,15 +278,21 @@ class Simulation:
 
         Raises ModelError, and changes nothing, for an unknown name or a value that makes no sense.
         """
-        changed, start, clock = with_parameters(self._mechanism, values), self._here(), self._state.clock
+        changed, origin = with_parameters(self._mechanism, values), self._origin
         before = self._mechanism, self._engine, self._setup, self._state
+        here, clock = self._here(), self._state.clock
+        first = None if origin is None else self._start_from(origin.state.numbers, self._knot_at(origin.state, origin.targets if origin.moved else {}))
         try:
             self._take(changed)
-            self._setup.resume(start)
+            if origin is not None and first is not None:
+                self._setup.resume(first)
+                self._begin(self._setup.settle(), origin.state.clock)
+                self._origin = origin._replace(state=self._state, asked=self._setup.keep())
+            self._setup.resume(here)
             self._begin(self._setup.settle(), clock)
         except Exception:
             self._mechanism, self._engine, self._setup, self._state = before
-            self._single = self._knot = None
+            self._origin, self._single, self._knot = origin, None, None
             raise
 
     # ---- setting it up
@@ -482,6 +514,7 @@ class Simulation:
 
     def step(self, control: Mapping[str, Input] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
+        self._leave()
         if self._single is None:
             self._single = _Single(self._mechanism, self._engine)
         single, state, dt = self._single, self._state, self._formulation.dt
@@ -509,7 +542,8 @@ class Simulation:
 
         ``control(sim)`` is called before each step and returns {joint: force or target, body: wrench, path: tension}: forces
         act over the step, a target is where the driven joint shall be at its end, a wrench is force (world) and torque (body
-        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's, for this run.
+        axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's,
+        for this run. A duration that is no multiple of the step ends with a shorter one.
 
         Ctrl-C stops the run and returns what was computed, with ``Trajectory.interrupted`` true. An error, of a step or of the controller, and
         ``Terminated`` on SIGTERM bring it along as their ``trajectory``; the simulation stays at the last good knot. A run that would not
@@ -518,7 +552,11 @@ class Simulation:
         "differences" of it, or a function of the simulation that returns {input: {what is seen: array}}; None: its inputs count as given.
         """
         length = self._formulation.dt if dt is None else dt
-        return self._run(max(1, round(duration / length)), length, control, progress, tape, control_derivative)
+        (steps, length), *rest = _pieces(duration, length)
+        if rest and tape:
+            raise GradientError(f"a run with tape=True is one of whole steps: {duration:g} s is no multiple of dt = {length:g} s")
+        run = self._run(steps, length, control, progress, tape, control_derivative)
+        return run if not rest or len(run) <= steps else self._lengthened(run, rest[0][1], control)
 
     @checked(duration=POSITIVE, dt=STEP | NOTHING, part=POSITIVE | NOTHING)
     def stream(
@@ -533,15 +571,16 @@ class Simulation:
         """
         from dalembert.simulation import streaming
 
-        length, folder = self._formulation.dt if dt is None else dt, streaming.new_folder(FilePath(folder))
-        steps, files = max(1, round(duration / length)), []
+        (steps, length), *rest = _pieces(duration, self._formulation.dt if dt is None else dt)
+        folder, files = streaming.new_folder(FilePath(folder)), []
         most = streaming.PART // (run_bytes(self._engine, self._mechanism) + series_bytes(self._mechanism)) if part is None else round(part / length)
         bar = Progress(steps, self._mechanism.name, "steps", progress)
         try:
-            for first in range(0, steps, max(1, most)):
-                count, file = min(max(1, most), steps - first), streaming.part_file(folder, len(files))
+            parts = [(first, min(max(1, most), steps - first), length) for first in range(0, steps, max(1, most))]
+            for first, count, step in [*parts, *((steps, 1, step) for _, step in rest)]:
+                file = streaming.part_file(folder, len(files))
                 try:
-                    run = self._run(count, length, control, False)
+                    run = self._run(count, step, control, False)
                 except BaseException as error:
                     computed = getattr(error, "trajectory", None)
                     if computed is not None and len(computed) > 1:
@@ -557,9 +596,21 @@ class Simulation:
             bar.close()
         return files
 
+    def _lengthened(self, run: Trajectory, dt: float, control: Control | None) -> Trajectory:
+        """The run with one more step of another length."""
+        from dalembert.simulation.streaming import join
+
+        try:
+            return join([run, self._run(1, dt, control, False)])
+        except BaseException as error:
+            if hasattr(error, "trajectory"):
+                error.trajectory = run  # type: ignore[attr-defined]
+            raise
+
     def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         check_run(engine, mechanism, steps)
+        self._leave()
         numbers = begun.numbers
         recording = engine.new_recording(steps + 1)
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
@@ -669,10 +720,28 @@ class Simulation:
         return True
 
 
+def _pieces(duration: float, dt: float) -> list[tuple[int, float]]:
+    """Numbers of steps and their lengths (s) that make up a duration: those of ``dt``, and a shorter one where they do not."""
+    steps = int(duration / dt + ROUNDING)
+    rest = duration - steps * dt
+    whole, last = [(steps, dt)] * (steps > 0), [(1, rest)] * (rest > ROUNDING * dt)
+    return whole + last
+
+
 def _times(state: State, dt: float) -> Callable[[Any], Any]:
     """The times (s) of numbers of steps of ``dt`` from a state: the same however a run is divided."""
     origin, count, _ = state.after(0, dt)
     return lambda steps: origin + (count + steps) * dt
+
+
+class _Origin(NamedTuple):
+    """Where the first step began: the state, what was followed and pushed, what was asked of the start, and whether it had been restored."""
+
+    state: State
+    targets: dict[str, Target]
+    inputs: dict[str, Input]
+    asked: tuple[Any, ...]
+    moved: bool
 
 
 class _Single:

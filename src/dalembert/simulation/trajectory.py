@@ -23,6 +23,7 @@ from dalembert.checks import (
     as_given,
     checked,
     checked_as,
+    counted,
     number,
     numbers,
     shown,
@@ -151,7 +152,7 @@ class Event:
     orientation: np.ndarray
 
 
-@dataclass
+@dataclass(repr=False)
 class Trajectory:
     """Poses of all bodies at the knots, and what follows from them. Shapes and units stand with each property."""
 
@@ -208,6 +209,19 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    def __repr__(self) -> str:
+        ended = ", interrupted" if self.interrupted else ""
+        return (
+            f"<trajectory of {self.mechanism!r} in {self.formulation}: {len(self)} knots from t = {self.time[0]:g} to {self.time[-1]:g} s, "
+            f"{counted(len(self.bodies), 'body', 'bodies')}, {counted(len(self.joints), 'joint')}{ended}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from dalembert.view.notebook import trajectory_table
+
+        return trajectory_table(self)
 
     @property
     def freedom(self) -> tuple[int, ...]:
@@ -479,11 +493,15 @@ class Trajectory:
         return plot_trajectory(self, what, path=path, names=names)
 
     @checked(fps=RATE)
-    def to_html(self, path: str | Path, *, fps: float = 50.0) -> Path:
-        """Write one page that shows the run and works without a network; returns its path.
+    def to_html(self, path: str | Path | None = None, *, fps: float = 50.0) -> Any:
+        """Write one page that shows the run and works without a network; returns its path. Without a path, a page that a notebook shows.
 
         ``fps``: pictures per second, fewer in long runs and more in those that are too short to be seen at their own pace.
         """
+        if path is None:
+            from dalembert.view.notebook import InlinePage
+
+            return InlinePage(self, fps)
         from dalembert.view.page import write_page
 
         return write_page(self, Path(path), fps=fps)
@@ -513,8 +531,13 @@ class Trajectory:
     def view(self, *, port: int = 8080, block: bool = True, browser: bool | None = None) -> Any:
         """Serve a page that shows the run live: play, scrub, follow, forces. ``browser``: open one for it, by default where there is a display.
 
-        Returns when Ctrl-C is pressed, or at once with the viewer when ``block`` is false; its ``stop`` ends the page.
+        Returns when Ctrl-C is pressed, or at once with the viewer when ``block`` is false; its ``stop`` ends the page. In a notebook nothing is
+        served: the page stands below the cell.
         """
+        from dalembert.view.notebook import in_notebook
+
+        if in_notebook() and browser is None:
+            return self.to_html()
         from dalembert.view.live import view_trajectory
 
         return view_trajectory(self, port=port, block=block, browser=browser)

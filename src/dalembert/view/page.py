@@ -24,15 +24,20 @@ PAGE_TRIANGLES = 50_000
 
 def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path:
     """Write the page; returns its path."""
+    page = page_text(trajectory, fps)
+    with write_whole(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
+    return path
+
+
+def page_text(trajectory: Trajectory, fps: float) -> str:
+    """The page, whole."""
     if not (np.isfinite(fps) and fps > 0.0):
         raise ModelError(f"fps must be positive, got {fps}")
     text = json.dumps(page_data(trajectory, fps), allow_nan=False).replace("<", "\\u003c")  # no tag and no comment begins in it
     template, *scripts = (files("dalembert.view").joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "stage.js", "page.js"))
     parts = {"__TITLE__": html.escape(trajectory.mechanism), "__SCRIPT__": "\n".join(scripts), "__DATA__": text}
-    page = re.sub("|".join(parts), lambda found: parts[found.group()], template)  # once: a name may be one of these words
-    with write_whole(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
-    return path
+    return re.sub("|".join(parts), lambda found: parts[found.group()], template)  # once: a name may be one of these words
 
 
 def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:

@@ -21,6 +21,7 @@ STYLES = ("-", "--", ":", "-.")
 INK, FAINT = "#333333", "#DDDDDD"
 WIDTH, HEIGHT = 6.4, 4.4  # inches
 RESOLUTION = 200  # dots per inch of written pictures
+SCREEN = 110  # dots per inch in notebooks
 LONGEST_LEGEND = 18  # lines
 LONGEST_ROW = 70  # characters
 #: violations are drawn no lower than this, so that an exact zero has a place on the logarithmic axis
@@ -179,7 +180,16 @@ def new_figure(path: str | Path | None = None, width: float = WIDTH, height: flo
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("plots need Matplotlib: pip install dalembert[plot]") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
+
+    class ShownFigure(Figure):
+        """A figure that notebooks show, whatever their backend."""
+
+        def _repr_png_(self) -> bytes:
+            picture = BytesIO()
+            self.savefig(picture, format="png", dpi=SCREEN)
+            return picture.getvalue()
+
+    figure = ShownFigure(figsize=(width, height), layout="constrained")
     known = figure.canvas.get_supported_filetypes()
     if path is not None and Path(path).suffix and Path(path).suffix[1:].lower() not in known:
         raise ModelError(f"cannot write a picture to {path}: choose an ending from {', '.join(sorted(known))}")

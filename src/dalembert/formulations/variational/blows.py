@@ -38,7 +38,17 @@ class Closed(NamedTuple):
     rows: np.ndarray  # (m, 3, 6n) normal, tangents
     restitution: np.ndarray  # (m,)
     friction: np.ndarray  # (m,)
-    mobility: np.ndarray  # (6n, 6n) N, velocities per impulse
+    mass: np.ndarray  # (6n, 6n) M
+    held: np.ndarray  # (h, 6n) J, rows of what joints hold
+
+    def solved(self) -> tuple[np.ndarray, np.ndarray]:
+        """N (6n, 6n), velocities per impulse, and B (6n, h), velocities per what the joints' rows should be: the upper half of the inverse of [[M, J^T], [J, 0]]."""
+        N = np.linalg.inv(self.mass)
+        B = N @ self.held.T
+        if len(self.held):
+            B = B @ np.linalg.pinv(self.held @ B, rcond=1e-12, hermitian=True)
+            N = N - B @ self.held @ N
+        return 0.5 * (N + N.T), B
 
 
 class Blow(NamedTuple):
@@ -148,10 +158,10 @@ def strike(A: np.ndarray, free: np.ndarray, bound: np.ndarray, mu: np.ndarray) -
     raise StepFailure("the impulses of an impact were not found: its contacts jam")
 
 
-def _blow(closed: Closed, who: np.ndarray, v: np.ndarray, resting: float, limited: bool) -> Blow:
+def _blow(closed: Closed, N: np.ndarray, who: np.ndarray, v: np.ndarray, resting: float, limited: bool) -> Blow:
     """One impact of some of the closed at once."""
     C, mu = closed.rows[who].reshape(-1, len(v)), closed.friction[who]
-    A, u = C @ closed.mobility @ C.T, (C @ v).reshape(-1, 3)
+    A, u = C @ N @ C.T, (C @ v).reshape(-1, 3)
     bounced = (u[:, 0] < -resting).astype(float)
     rebound = -closed.restitution[who] * u[:, 0] * bounced
 
@@ -164,19 +174,28 @@ def _blow(closed: Closed, who: np.ndarray, v: np.ndarray, resting: float, limite
     if limited and gain > 1e-12 * float(np.abs(P).ravel() @ np.abs(u).ravel()) and np.any(rebound > 0.0) and work(0.0)[0] < 0.0:
         part, cut = float(brentq(lambda c: work(c)[0], 0.0, 1.0, xtol=1e-15)), True  # type: ignore[arg-type]
         _, P, kind = work(part)
-    after = v + closed.mobility @ (C.T @ P.ravel())
+    after = v + N @ (C.T @ P.ravel())
     return Blow(who, v, after, P, kind, bounced, part, cut)
+
+
+def halt(closed: Closed, who: np.ndarray, v: np.ndarray) -> Blow:
+    """Some of the closed, whose slides are at their end, no longer move: what is left of their velocities (rounding, and what a step leaves) is taken."""
+    C, mu, N = closed.rows[who].reshape(-1, len(v)), closed.friction[who], closed.solved()[0]
+    kind, none = np.full(len(who), STICK), np.zeros(len(who))
+    rows, slopes = laws(C @ N @ C.T, (C @ v).reshape(-1, 3), np.zeros((len(who), 3)), kind, none, mu)
+    P = -np.linalg.lstsq(slopes, rows, rcond=1e-13)[0]
+    return Blow(who, v, v + N @ (C.T @ P), P.reshape(-1, 3), kind, none, 1.0, False)
 
 
 def blows(closed: Closed, v: np.ndarray, resting: float, law: str) -> list[Blow]:
     """The impacts of all that closes faster than ``resting`` (m/s): at once, or for the law "sequential" one after the other."""
     found: list[Blow] = []
-    everybody = np.arange(len(closed.rows))
+    everybody, N = np.arange(len(closed.rows)), closed.solved()[0]
     while len(found) < MOST:
         rates = closed.rows[:, 0] @ v
         if not np.any(rates < -resting):
             return found
         who = everybody if law != "sequential" else np.array([int(np.argmin(rates))])
-        found.append(_blow(closed, who, v, resting, law != "newton"))
+        found.append(_blow(closed, N, who, v, resting, law != "newton"))
         v = found[-1].after
     raise StepFailure(f"more than {MOST} strikes follow one another at one moment: raise resting_speed, or choose another law of impacts")

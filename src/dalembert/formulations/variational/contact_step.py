@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.contact.bearing import bear
 from dalembert.contact.events import ROUNDS, bounce, guess_impulses, prepare, strays, wake
-from dalembert.contact.flights import OFF, PAST, STAY, let_fly, meet
+from dalembert.contact.flights import OFF, PAST, STAY, UP_TO, let_fly, meet, next_slide_end
 from dalembert.contact.forces import (
     add_force,
     keep_forces,
@@ -168,6 +168,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 if woken > 0 and options.events != OFF and was_apart(scene):
                     return TOO_FAST, iterations, size
                 if woken == 0 and not (options.limited and limit_work(encounter) > 0):
+                    if options.events == UP_TO and next_slide_end(model, work, scene, 0.5 * dt / h, state.clock[0] == 0.0, 0) >= 0:
+                        return MET, iterations, size
                     break
             count += woken
             outcome = NOT_CONVERGED

@@ -15,7 +15,6 @@ from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.variational.blows import Closed
 from dalembert.formulations.variational.contact_derivative import ContactAdjoint
 from dalembert.formulations.variational.contact_tape import pull_contact_steps
 from dalembert.formulations.variational.derivative import LOOSE
@@ -91,7 +90,7 @@ class EventAdjoint(ContactAdjoint):
                     by = self.by_length(tape, entry, step, knot, (0.0, 1.0), knots if step.start == 0.0 else None, step.knot)
                     length += by
                     if maps is not None and maps.event.timed:
-                        self.time(maps, tape, entry, step, knot, length + late)
+                        self.time(maps, tape, entry, step, knot, length + late, (first, felt, spare))
                     else:
                         late -= step.length / (1.0 - step.start) * (length + late)
                 if entry > 0 and varies[entry - 1] and tape.arrays.clock[entry, 0] > 0.0:
@@ -137,9 +136,24 @@ class EventAdjoint(ContactAdjoint):
 
         return slope(value, 1e-2 * before)
 
-    def time(self, maps: Maps, tape: Tape, entry: int, step: Any, knot: int, bar: float) -> None:
-        """The moment of an impact, with the bar of the length of the step before it: onto the pose at its end, and onto the model."""
+    def time(self, maps: Maps, tape: Tape, entry: int, step: Any, knot: int, bar: float, before: tuple[int, KnotBars, int]) -> None:
+        """The moment of an event, with the bar of the length of the step before it: onto the state at its end, and onto the model.
+
+        ``before``: as ``close`` takes them.
+        """
         event, zero = maps.event, np.zeros((self.engine.sizes[0], 6))
+        if event.way is not None:
+            weight = -bar / self.lengths.closing(tape, entry, step, knot, event) * event.way
+            v, here = event.blows[0].before, maps.closed(zero)[0]
+
+            def along(change: np.ndarray) -> float:
+                return float(weight @ change[: here.rows.size].reshape(here.rows.shape)[event.ended] @ v)
+
+            gradient = self.pose_slopes(maps, lambda pose: float(weight @ maps.closed(pose)[0].rows[event.ended] @ v))
+            self.bars.bodies["after"][:-1, :6] += gradient
+            self.by_closed.append((maps, along))
+            self.close(maps, before[0], (weight @ here.rows[event.ended]).reshape(-1, 6), *before[1:])
+            return
         gradient = self.pose_slopes(maps, lambda pose: float(maps.closed(pose)[1][event.ended]))
         rate = float(np.sum(gradient * self.lengths.by_length(tape, entry, step, knot, (0.0, 1.0))[0][:, :6]))
         weight = -bar / rate
@@ -252,12 +266,6 @@ class EventAdjoint(ContactAdjoint):
 
     # ---- numbers
 
-    def weighed(self, maps: Maps, one: Any, heavy: bool) -> Closed:
-        """What is closed at an impact of another model; if that is but heavier, with the mass matrix in the place of the mobility."""
-        zero = np.zeros((self.engine.sizes[0], 6))
-        closed, _ = maps.closed(zero, None if heavy else one)
-        return closed._replace(mobility=self.engine.mass_matrix(one.model)) if heavy else closed
-
     def parameter(self, name: str) -> np.ndarray | None:
         found = super().parameter(name)
         if not self.by_model or name == "gravity":
@@ -267,7 +275,7 @@ class EventAdjoint(ContactAdjoint):
         for maps, _ in self.by_closed:
             if not any(maps is other for other in impacts):
                 impacts.append(maps)
-        zero, heavy = np.zeros((self.engine.sizes[0], 6)), name.endswith((".mass", ".inertia", ".armature"))
+        zero = np.zeros((self.engine.sizes[0], 6))
         more, scale = np.zeros(here.shape), float(np.abs(here).max(initial=0.0)) or 0.05
         for index in np.ndindex(here.shape):
             step = PART * (float(np.sqrt(here[index[0], index[0]] * here[index[1], index[1]])) if name.endswith(".inertia") else scale)
@@ -279,7 +287,7 @@ class EventAdjoint(ContactAdjoint):
                     beside = 0.5 * (beside + beside.T)
                 one = self.engine.model_of(with_parameters(self.mechanism, {name: beside}, checked=False))
                 functions = [np.atleast_1d(sum(function(one) for function in self.by_model))]
-                return np.concatenate([*functions, *(packed(self.weighed(maps, one, heavy)) for maps in impacts)])
+                return np.concatenate([*functions, *(packed(maps.closed(zero, one)[0]) for maps in impacts)])
 
             if name.endswith((".restitution", ".friction")):  # which they are linear in, and which have ends
                 high = min(step, 1.0 - float(here[index])) if name.endswith("restitution") else step
@@ -289,11 +297,8 @@ class EventAdjoint(ContactAdjoint):
                 found_slopes = slope(value, step)
             more[index], begin = found_slopes[0], 1
             for maps in impacts:
-                closed, _ = maps.closed(zero)
-                size, count = len(packed(closed)), closed.mobility.size
+                size = len(packed(maps.closed(zero)[0]))
                 change = found_slopes[begin : begin + size]
-                if heavy:  # d(mobility) = -N dM N
-                    change[size - count :] = -(closed.mobility @ change[size - count :].reshape(closed.mobility.shape) @ closed.mobility).ravel()
                 more[index] += sum(along(change) for other, along in self.by_closed if other is maps)
                 begin += size
         if found is None:

@@ -1,7 +1,8 @@
 """Variational runs whose impact times are resolved: a step ends where something strikes, velocities jump there, and the next begins.
 
-A step in which a flight ends is divided at its end, which is the root of the gap as a function of the step's length. There the momenta
-are closed by half a kick to those of the knot, the impact changes them (``blows``), and the run begins anew.
+A step in which a flight ends is divided at its end, which is the root of the gap as a function of the step's length; one in which a slide
+ends is divided where its speed is zero. There the momenta are closed by half a kick to those of the knot, the impact changes them (``blows``), and
+the run begins anew.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dalembert.contact.flights import CLOSED, PAST, STAY, STILL, UP_TO
+from dalembert.contact.flights import CLOSED, PAST, SLIDE_ON, STAY, STILL, UP_TO, next_slide_end
 from dalembert.contact.records import ENTRY
 from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
@@ -20,7 +21,7 @@ from dalembert.formulations.maximal.kinks import Kink
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.variational.blows import OPEN, Blow, Closed, blows
+from dalembert.formulations.variational.blows import OPEN, Blow, Closed, blows, halt
 from dalembert.formulations.variational.contact_engine import ContactEngine
 from dalembert.formulations.variational.event_maps import Event
 from dalembert.formulations.variational.options import Variational
@@ -35,6 +36,8 @@ CROWD = 10_000
 UNSURE = 1e-6
 #: an impact so shortly before the end of an interval (part of it) is one at its end
 REST = 1e-9
+#: a slide that is as slow as this part of its speed before the step is at its end
+HALTED = 1e-5
 
 
 class Struck(NamedTuple):
@@ -42,6 +45,15 @@ class Struck(NamedTuple):
 
     contacts: np.ndarray
     ends: list[tuple[int, int]]
+
+
+class Slider(NamedTuple):
+    """A contact, or a direction with dry friction, whose slide may be at its end within a step."""
+
+    contact: int  # its number in the scene, -1 where it is a limit
+    limit: int
+    speed: float  # m/s, rad/s, before the step
+    way: np.ndarray  # (3,) direction of its slide (world), or a sign
 
 
 class _Unsolved(Exception):
@@ -54,8 +66,8 @@ class EventEngine(ContactEngine):
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
         self.problem = ""
-        #: whether the last step ended where a flight did
-        self.ended = False
+        #: whether the last step ended where a flight or a slide did, and these slides
+        self.ended, self.halted = False, list[Slider]()
         self._go(UP_TO)
 
     def _go(self, events: int) -> None:
@@ -98,16 +110,16 @@ class EventEngine(ContactEngine):
                 cover.keep()
                 start, part = 1.0 if part == 1.0 else start + length, 1.0
             elif self.outcome[0] == STRIKES:
-                strikes, self.ended = strikes + 1, False
+                strikes, self.ended, self.halted = strikes + 1, False, []
                 self._strike(cover, start)
             elif self.outcome[0] == MET:
-                found = self._find(cover, start, length)
+                found = self._meet(cover, start, length)
                 if found is None:
                     part *= 0.5
                 else:
                     start, part, strikes = 1.0 if found == 1.0 - start else start + found, 1.0, strikes + 1
-                    self.ended = True
-                    self._strike(cover, start)
+                    if self.ended:
+                        self._strike(cover, start)
             else:
                 part *= 0.5
             if strikes >= CROWD:
@@ -127,10 +139,65 @@ class EventEngine(ContactEngine):
             gaps.append((sign * (at - limits["end"][:, side]))[limits["awake"][:, side] == 0])
         return float(min((part.min(initial=np.inf) for part in gaps), default=np.inf))
 
-    def _find(self, cover: Cover, start: float, longest: float) -> float | None:
+    def _meet(self, cover: Cover, start: float, longest: float) -> float | None:
+        """Make the step up to an event, of at most ``longest`` (part of the interval); its length, or None where none is solved."""
+        sliders = self._sliders(cover, longest)
+        self.ended = True
+        found = self._find(cover, start, longest, sliders)
+        if found is None and sliders:  # slides that turn, and do not end
+            self._go(SLIDE_ON)
+            solved = cover.step(start, longest)
+            self._go(UP_TO)
+            if solved:
+                cover.keep()
+                self.ended = False
+                return longest
+            if self.outcome[0] == MET:
+                found = self._find(cover, start, longest, [])
+        return found
+
+    def _sliders(self, cover: Cover, length: float) -> list[Slider]:
+        """What ends its slide in the step just tried, of such a ``length`` (part of the interval)."""
+        state, scene, work = self.view(cover.numbers), self.scene, self.graph.work
+        dt, before, count = length * cover.dt, float(state.clock[0]), len(self.scene.contacts)
+        v, found, node = self._velocity(state).ravel(), [], -1
+        while True:
+            node = next_slide_end(self.model, work, scene, dt / (before + dt), before == 0.0, node + 1)
+            if node < 0:
+                return found
+            if node < count:
+                way = self._tangents(node) @ v @ scene.contacts["Ga"][node, 1:, :3]
+                found.append(Slider(node, -1, float(np.linalg.norm(way)), way / np.linalg.norm(way)))
+            else:
+                rate = float(self._limit_row(node - count) @ v)
+                found.append(Slider(-1, node - count, abs(rate), np.array([np.sign(rate), 0.0, 0.0])))
+
+    def _tangents(self, contact: int) -> np.ndarray:
+        """(2, 6n) rows of a contact's tangents."""
+        one = self.scene.contacts[contact]
+        return np.array([self._row(int(one["a"]), one["Ga"][k], int(one["b"]), one["Gb"][k]) for k in (1, 2)])
+
+    def _limit_row(self, limit: int) -> np.ndarray:
+        one = self.scene.limits[limit]
+        return self._row(int(one["a"]), one["Ga"], int(one["b"]), one["Gb"])
+
+    def _slide(self, slider: Slider, v: np.ndarray) -> tuple[float, float]:
+        """(speed of a slide along its way, its size) at the knot in the scene with velocities v (6n,); infinite where it does not touch."""
+        if slider.contact < 0:
+            rate = float(self._limit_row(slider.limit) @ v)
+            return rate * float(slider.way[0]), abs(rate)
+        contacts = self.scene.contacts
+        if contacts["used"][slider.contact] == 0 or contacts["gap0"][slider.contact] > CLOSED:
+            return np.inf, np.inf
+        sliding = self._tangents(slider.contact) @ v
+        return float(sliding @ (contacts["Ga"][slider.contact, 1:, :3] @ slider.way)), float(np.linalg.norm(sliding))
+
+    def _find(self, cover: Cover, start: float, longest: float, sliders: list[Slider]) -> float | None:
         """Make the step that ends at the first event, at most ``longest`` (part of the interval); its length, or None where none is solved."""
         before, seen = cover.keep_state(), {}
         open_at_first = self._least_flight("gap0")
+        if not self._least_flight() < 0.0:  # slides alone
+            open_at_first = np.inf
 
         def gap(length: float) -> float:
             if length not in seen:
@@ -138,6 +205,9 @@ class EventEngine(ContactEngine):
                     cover.restore(before)
                     raise _Unsolved
                 seen[length] = self._least_flight()
+                if sliders:
+                    v = self._stand(cover, start + length)[2].ravel()
+                    seen[length] = min(seen[length], *(self._slide(slider, v)[0] for slider in sliders))
                 cover.restore(before)
             return seen[length]
 
@@ -145,7 +215,7 @@ class EventEngine(ContactEngine):
         try:
             last, shortest = longest, 0.0
             if open_at_first > CLOSED:
-                seen[0.0] = open_at_first
+                seen[0.0] = min(open_at_first, *(slider.speed for slider in sliders)) if sliders else open_at_first
             else:  # it opens at first: the shortest step after which it is open
                 shortest = 0.5 * last
                 while gap(shortest) <= 0.0:
@@ -162,6 +232,13 @@ class EventEngine(ContactEngine):
             if self.overlaps(cover.numbers):  # shapes met before the features that stand for them
                 cover.restore(before)
                 raise _Unsolved
+            self.halted, flying = [], self._least_flight()
+            if sliders:
+                v = self._stand(cover, start + length)[2].ravel()
+                self.halted = [slider for slider in sliders if self._slide(slider, v)[1] < HALTED * slider.speed]
+                if flying > CLOSED and not self.halted:
+                    cover.restore(before)
+                    raise _Unsolved
             cover.keep()
             return length
         except _Unsolved:
@@ -172,34 +249,57 @@ class EventEngine(ContactEngine):
     # ---- what
 
     def _strike(self, cover: Cover, start: float) -> None:
-        """The impact at the state's knot, at a part ``start`` of the interval; the state begins anew after it."""
-        begin = min(start, 1.0 - REST)
-        inputs = cover.source.part(cover.knot, begin, 1.0 - begin)
-        self._go(STAY)
-        self.run(cover.numbers, cover.recording, inputs, cover.knot, 1, (1.0 - begin) * cover.dt)  # rows into work and scene
-        self._go(UP_TO)
-        rates = (inputs.target[1] - inputs.target[0]) / ((1.0 - begin) * cover.dt)
-        inputs = self.filled(inputs)
-        before = self.struck_velocity(cover.numbers, inputs, rates)
+        """The impact at the state's knot, at a part ``start`` of the interval, or the end of slides; the state begins anew after it."""
+        inputs, rates, before = self._stand(cover, start)
         struck = self.struck()
-        found = blows(self.closed(struck), before.ravel(), max(self.options.resting_speed, STILL), self.options.impacts)
+        closed = self.closed(struck)
+        found = blows(closed, before.ravel(), max(self.options.resting_speed, STILL), self.options.impacts)
+        slides = self.ended and self.halted and not found
+        if slides:
+            struck, who = self._stopped(struck)
+            found = [halt(self.closed(struck), who, before.ravel())]
         if self.tape is not None:
-            self._tape_event(cover, start, inputs, rates, struck, found)
+            self._tape_event(cover, start, inputs, rates, struck, found, bool(slides))
         self.begin_anew(cover.numbers, found[-1].after.reshape(-1, 6) if found else before)
         if start in (0.0, 1.0):
             self.record(cover.numbers, cover.recording, cover.knot + int(start))
-        recording: Any = cover.recording
-        recording.pages.append(self._blow_log(struck, found, cover.knot + 1, cover.dt))
+        if not slides:
+            recording: Any = cover.recording
+            recording.pages.append(self._blow_log(struck, found, cover.knot + 1, cover.dt))
 
-    def _tape_event(self, cover: Cover, start: float, inputs: Inputs, rates: np.ndarray, struck: Struck, found: list[Blow]) -> None:
-        """Write an impact into the tape. Of the closed, the one that ended a flight is the one that closes fastest."""
+    def _stand(self, cover: Cover, start: float) -> tuple[Inputs, np.ndarray, np.ndarray]:
+        """Rows at the state's knot, at a part ``start`` of the interval, into work and scene; returns inputs, rates of driven directions and velocities (n, 6) there."""
+        begin, events = min(start, 1.0 - REST), self.contact_options.events
+        inputs = cover.source.part(cover.knot, begin, 1.0 - begin)
+        self._go(STAY)
+        self.run(cover.numbers, cover.recording, inputs, cover.knot, 1, (1.0 - begin) * cover.dt)
+        self._go(events)
+        rates = (inputs.target[1] - inputs.target[0]) / ((1.0 - begin) * cover.dt)
+        inputs = self.filled(inputs)
+        return inputs, rates, self.struck_velocity(cover.numbers, inputs, rates)
+
+    def _stopped(self, struck: Struck) -> tuple[Struck, np.ndarray]:
+        """What is closed, with the directions whose slides end among its ends of limits; and which of it comes to a halt."""
+        ends = [(slider.limit, 0) for slider in self.halted if slider.contact < 0]
+        which = [int(np.flatnonzero(struck.contacts == slider.contact)[0]) for slider in self.halted if slider.contact >= 0]
+        first = len(struck.contacts) + len(struck.ends)
+        return Struck(struck.contacts, [*struck.ends, *ends]), np.array([*which, *range(first, first + len(ends))])
+
+    def _tape_event(
+        self, cover: Cover, start: float, inputs: Inputs, rates: np.ndarray, struck: Struck, found: list[Blow], slides: bool,
+    ) -> None:
+        """Write an impact, or the end of slides, into the tape. Of the closed, the one that ended a flight is the one that closes fastest."""
         assert self.tape is not None
         if len(self.model.driven):
             raise GradientError(f"runs of {self.mechanism.name!r} with events=\"exact\" and prescribed motion cannot be differentiated yet")
         timed = self.ended and start < 1.0
         rate = self.closed(struck).rows[:, 0] @ self.struck_velocity(cover.numbers, inputs, rates).ravel()
+        ended, way = int(np.argmin(rate)), None
+        if slides:
+            ended, slider = int(found[0].who[0]), min(self.halted, key=lambda slider: slider.contact < 0)
+            way = slider.way if slider.contact < 0 else np.array([0.0, *(self.scene.contacts["Ga"][slider.contact, 1:, :3] @ slider.way)])
         self.tape.events.append(Event(
-            self.tape.count, cover.knot, start, timed, self._places.copy(), cover.numbers.copy(), inputs, rates, struck, int(np.argmin(rate)), found,
+            self.tape.count, cover.knot, start, timed, self._places.copy(), cover.numbers.copy(), inputs, rates, struck, ended, way, found,
         ))
 
     def struck_velocity(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> np.ndarray:
@@ -227,7 +327,7 @@ class EventEngine(ContactEngine):
         return Struck(np.flatnonzero((contacts["used"] == 1) & (contacts["gap0"] <= CLOSED)), ends)
 
     def closed(self, struck: Struck, model: Model | None = None) -> Closed:
-        """The rows of what is closed, in work and scene, and the bodies' mobility, of the engine's model or another one."""
+        """The rows of what is closed, in work and scene, and the bodies' inertia and joints, of the engine's model or another one."""
         contacts, limits = self.scene.contacts[struck.contacts], self.scene.limits
         count = len(contacts) + len(struck.ends)
         rows, friction, restitution = np.zeros((count, 3, 6 * self.sizes[0])), np.zeros(count), np.zeros(count)
@@ -239,7 +339,8 @@ class EventEngine(ContactEngine):
             limit = limits[index]
             rows[i, 0] = (1.0 if side == 0 else -1.0) * self._row(int(limit["a"]), limit["Ga"], int(limit["b"]), limit["Gb"])
             restitution[i] = limit["restitution"]
-        return Closed(rows, restitution, friction, self.mobility(self.model if model is None else model))
+        model = self.model if model is None else model
+        return Closed(rows, restitution, friction, self.mass_matrix(model), self.held_rows(model))
 
     def _row(self, a: int, row_a: np.ndarray, b: int, row_b: np.ndarray) -> np.ndarray:
         row = np.zeros((self.sizes[0] + 1, 6))
@@ -247,8 +348,8 @@ class EventEngine(ContactEngine):
         row[b] += row_b
         return row[:-1].ravel()
 
-    def mobility(self, model: Model) -> np.ndarray:
-        """(6n, 6n) velocities per impulse at the knot in the work, with what the joints hold."""
+    def held_rows(self, model: Model) -> np.ndarray:
+        """(h, 6n) rows of what the joints hold, at the knot in the work."""
         n, work = self.sizes[0], self.graph.work
         held = [
             self._row(int(joint["parent"]), at["Gp"][k], int(joint["child"]), at["Gc"][k])
@@ -260,12 +361,7 @@ class EventEngine(ContactEngine):
                 for e in range(int(coupling["first"]), int(coupling["first"] + coupling["ends"])):
                     row[int(model.ends[e])] += work.ends["G"][e]
                 held.append(row[:-1].ravel())
-        N = np.linalg.inv(self.mass_matrix(model))
-        if held:
-            J = np.array(held)
-            B = N @ J.T
-            N = N - B @ np.linalg.pinv(J @ B, rcond=1e-12, hermitian=True) @ B.T
-        return N
+        return np.array(held).reshape(-1, 6 * n)
 
     def mass_matrix(self, model: Model) -> np.ndarray:
         """(6n, 6n) of the bodies, with inertias reflected along the joints' directions in the work."""
@@ -311,7 +407,7 @@ class EventEngine(ContactEngine):
     def kinks(self, tape: TouchingTape) -> list[Kink]:
         found = super().kinks(tape)
         for event in tape.events:
-            for blow in event.blows:
+            for blow in event.blows if event.way is None else ():
                 push = blow.impulse[:, 0]
                 if np.any((blow.kind != OPEN) & (push < UNSURE * push.max(initial=0.0))):
                     found.append(Kink(event.knot, "contacts strike together, of which some are not needed"))

@@ -78,10 +78,37 @@ class EventForward(ContactForward):
         """The tangent of a step's length, from that of the gap at its end. The state's stays as it is."""
         kept = self.state, self.spin
         self.move(tape, index, step, knot, before, 0.0)
-        pose = self.state[:, :6]
+        change = self.gap_tangent(event, self.state[:, :6], True) if event.way is None else self.slide_tangent(event, knot, 0.0, True)
         self.state, self.spin = kept
-        rate = self.gap_tangent(event, self.by_length(tape, index, step, knot, (0.0, 1.0))[0][:, :6], False)
-        return -self.gap_tangent(event, pose, True) / rate
+        return -change / self.closing(tape, index, step, knot, event)
+
+    def closing(self, tape: Tape, index: int, step: Any, knot: int, event: Event) -> float:
+        """Derivative of what is zero at an event by the length of the step before it."""
+        state, spin = self.by_length(tape, index, step, knot, (0.0, 1.0))
+        if event.way is None:
+            return self.gap_tangent(event, state[:, :6], False)
+        kept, (self.state, self.spin) = (self.state, self.spin), (state, spin)
+        try:
+            return self.slide_tangent(event, knot, 1.0, False)
+        finally:
+            self.state, self.spin = kept
+
+    def slide_tangent(self, event: Event, knot: int, last: float, models: bool) -> float:
+        """The tangent of the velocity that is zero where a slide ends, from those of the state and of the length (s) of the step before.
+
+        Without ``models`` those of the model and of inputs are none.
+        """
+        assert event.way is not None
+        maps, pose = Maps(self.engine, event), self.state[:, :6]
+        dv = self.velocity_tangent(maps, knot, last, models)
+
+        def rows(offset: float, model: Model) -> np.ndarray:
+            return maps.closed(offset * pose, self.one(model))[0].rows[event.ended]
+
+        size = float(np.abs(pose).max(initial=0.0))
+        turn = self.difference(rows, size) if models else self.along(rows, size)
+        here, _ = maps.closed(0.0 * pose)
+        return float(event.way @ (turn * np.ones((3, dv.size)) @ event.blows[0].before + here.rows[event.ended] @ dv))
 
     def gap_tangent(self, event: Event, pose: np.ndarray, models: bool) -> float:
         maps = Maps(self.engine, event)
@@ -99,25 +126,8 @@ class EventForward(ContactForward):
 
     def strike(self, event: Event, first: int) -> None:
         """The tangent of the state just after an impact from that before it."""
-        maps, n, knot = Maps(self.engine, event), self.engine.sizes[0], min(first + event.knot, self.knots - 2)
-        state, spin, last = self.state, self.spin, self.last if event.entry else 0.0
-        change, given = self.change, event.inputs
-        wrench, along = self.lasts if event.entry else (np.zeros_like(maps.wrench), np.zeros_like(maps.along))
-        speed = max(1.0, float(np.abs(event.blows[0].before).max(initial=0.0)) if event.blows else 1.0)
-        size = max(float(np.abs(state[:, :6]).max(initial=0.0)), float(np.abs(self.speeds(state[:, 6:12])).max(initial=0.0)) / speed, 1e-300)
-        if maps.before > 0.0:
-            size = max(size, abs(last) / maps.before)
-
-        def velocity(offset: float, model: Model) -> np.ndarray:
-            inputs = given._replace(
-                wrench=given.wrench + offset * change.wrench[knot], joint=given.joint + offset * change.joint[knot], tension=given.tension + offset * change.tension[knot],
-            )
-            return maps.velocity(
-                offset * state, offset * spin, offset * last, maps.wrench + offset * wrench, maps.along + offset * along, inputs, self.one(model),
-            )
-
-        dv = (self.difference(velocity, size) * np.ones((n, 6))).ravel()
-        pose = state[:, :6]
+        maps, n, pose = Maps(self.engine, event), self.engine.sizes[0], self.state[:, :6]
+        dv = self.velocity_tangent(maps, min(first + event.knot, self.knots - 2), self.last if event.entry else 0.0, True)
         here, _ = maps.closed(0.0 * pose)
         change_closed = self.difference(
             lambda offset, model: packed(maps.closed(offset * pose, self.one(model))[0]), float(np.abs(pose).max(initial=0.0)),
@@ -128,7 +138,7 @@ class EventForward(ContactForward):
             impulses = -np.linalg.lstsq(slopes, found[: len(slopes)] + blow_by_velocity(blow, here) @ dv, rcond=1e-13)[0]
             dv = dv + found[len(slopes) :] + moved @ impulses
         after = (event.blows[-1].after if event.blows else self._plain(maps, event)).reshape(n, 6)
-        speeds = dv.reshape(n, 6)
+        speeds, speed = dv.reshape(n, 6), self.speed_of(event)
         size = max(float(np.abs(pose).max(initial=0.0)), float(np.abs(dv).max(initial=0.0)) / speed, 1e-300)
 
         def begin(offset: float, model: Model) -> np.ndarray:
@@ -138,6 +148,32 @@ class EventForward(ContactForward):
         found = self.difference(begin, size)
         self.state = np.concatenate([pose, found[: 6 * n].reshape(n, 6), np.zeros((n, 6))], axis=1)
         self.spin = found[6 * n :].reshape(-1, 6)
+
+    def speed_of(self, event: Event) -> float:
+        """A measure (m/s) of velocities before an event."""
+        return max(1.0, float(np.abs(event.blows[0].before).max(initial=0.0)) if event.blows else 1.0)
+
+    def velocity_tangent(self, maps: Maps, knot: int, last: float, models: bool) -> np.ndarray:
+        """(6n,) the tangent of velocities just before an event, from those of the state and of the length (s) of the step before."""
+        state, spin, event, n = self.state, self.spin, maps.event, self.engine.sizes[0]
+        change, given = self.change, event.inputs
+        weight = 1.0 if models else 0.0
+        wrench, along = self.lasts if event.entry else (np.zeros_like(maps.wrench), np.zeros_like(maps.along))
+        speed = self.speed_of(event)
+        size = max(float(np.abs(state[:, :6]).max(initial=0.0)), float(np.abs(self.speeds(state[:, 6:12])).max(initial=0.0)) / speed, 1e-300)
+        if maps.before > 0.0:
+            size = max(size, abs(last) / maps.before)
+
+        def velocity(offset: float, model: Model) -> np.ndarray:
+            by = weight * offset
+            inputs = given._replace(
+                wrench=given.wrench + by * change.wrench[knot], joint=given.joint + by * change.joint[knot], tension=given.tension + by * change.tension[knot],
+            )
+            return maps.velocity(
+                offset * state, offset * spin, offset * last, maps.wrench + offset * wrench, maps.along + offset * along, inputs, self.one(model),
+            )
+
+        return ((self.difference if models else self.along)(velocity, size) * np.ones((n, 6))).ravel()
 
     def _plain(self, maps: Maps, event: Event) -> np.ndarray:
         zero = np.zeros((self.engine.sizes[0], 18))

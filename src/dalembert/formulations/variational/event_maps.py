@@ -1,4 +1,4 @@
-"""What happens at an impact as functions of the state before it and of the model, for derivatives.
+"""What happens at an impact, or where slides end, as functions of the state before it and of the model, for derivatives.
 
 The half kick that closes the interval, the impact itself at given impulses, its gaps, and the momenta with which the run begins anew:
 each is evaluated by the kernels that the run is made of, at poses, velocities and models beside those of the run.
@@ -32,7 +32,8 @@ class Event(NamedTuple):
     inputs: Inputs  # that its velocities are read with
     rates: np.ndarray  # (joints, 6) of driven directions
     struck: Any  # what was closed: contacts and ends of limits
-    ended: int  # the one of them whose flight ended
+    ended: int  # the one of them whose flight or slide ended
+    way: np.ndarray | None  # (3,) where a slide ended, which of its velocities (normal, tangents) is zero there
     blows: list[Blow]
 
 
@@ -134,9 +135,12 @@ def packed(closed: Closed) -> np.ndarray:
 def blow_along(blow: Blow, closed: Closed, change: np.ndarray) -> np.ndarray:
     """Derivative of the rows of an impact at given impulses, that of its work where it is limited, and the velocities after it, along a change (as ``packed``) of what is closed."""
     ends = np.cumsum([array.size for array in closed])[:-1]
-    dC, de, dmu, dN = (part.reshape(array.shape) for part, array in zip(np.split(change, ends), closed))
+    dC, de, dmu, dM, dJ = (part.reshape(array.shape) for part, array in zip(np.split(change, ends), closed))
     v, P, who = blow.before, blow.impulse, blow.who
-    C, dC, N = closed.rows[who].reshape(-1, len(v)), dC[who].reshape(-1, len(v)), closed.mobility
+    N, B = closed.solved()
+    turn = B @ dJ @ N
+    dN = -N @ dM @ N - turn - turn.T
+    C, dC = closed.rows[who].reshape(-1, len(v)), dC[who].reshape(-1, len(v))
     dA = dC @ N @ C.T + C @ dN @ C.T + C @ N @ dC.T
     before, dbefore = C @ v, dC @ v
     u, du = (before + C @ N @ (C.T @ P.ravel())).reshape(-1, 3), (dbefore + dA @ P.ravel()).reshape(-1, 3)
@@ -160,7 +164,7 @@ def blow_along(blow: Blow, closed: Closed, change: np.ndarray) -> np.ndarray:
 def blow_by_velocity(blow: Blow, closed: Closed) -> np.ndarray:
     """Derivative of the rows of ``blow_along`` by the velocities (6n,) before the impact."""
     C = closed.rows[blow.who].reshape(-1, len(blow.before))
-    A, P, mu = C @ closed.mobility @ C.T, blow.impulse, closed.friction[blow.who]
+    A, P, mu = C @ closed.solved()[0] @ C.T, blow.impulse, closed.friction[blow.who]
     u = (C @ blow.before + A @ P.ravel()).reshape(-1, 3)
     slopes = np.zeros_like(C)
     for i, kind in enumerate(blow.kind):
@@ -181,10 +185,10 @@ def blow_slopes(blow: Blow, closed: Closed) -> tuple[np.ndarray, np.ndarray]:
     """Derivatives of the same by the impulses, and by the part where it is limited."""
     v = blow.before
     C = closed.rows[blow.who].reshape(-1, len(v))
-    A, u, P = C @ closed.mobility @ C.T, C @ v, blow.impulse.ravel()
+    moved = closed.solved()[0] @ C.T
+    A, u, P = C @ moved, C @ v, blow.impulse.ravel()
     rebound = closed.restitution[blow.who] * u[::3] * blow.bounced
     _, slopes = laws(A, (u + A @ P).reshape(-1, 3), blow.impulse, blow.kind, -blow.part * rebound, closed.friction[blow.who])
-    moved = closed.mobility @ C.T
     if not blow.limited:
         return slopes, moved
     whole = np.zeros((len(P) + 1, len(P) + 1))

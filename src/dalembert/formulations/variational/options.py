@@ -24,7 +24,7 @@ class Variational:
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
     limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
     no energy, or "newton", his law as it is, which with friction or several impacts at once may create some.
-    ``events``: "exact" finds the time of every impact within its step, which is divided there; ``impacts`` may then also be "sequential":
+    ``events``: "exact" finds the time of every impact, and of the end of every slide, within its step, which is divided there; ``impacts`` may then also be "sequential":
     what closes at one moment strikes one after the other, as in a cradle.
     """
 
