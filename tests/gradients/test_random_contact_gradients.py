@@ -111,7 +111,7 @@ def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
 
 
 @pytest.mark.parametrize("scene", list(SCENES))
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large], derandomize=True)
 @given(data=st.data())
 def test_some_random_scenes(scene, data):
     check(data, scene, ["variational", "bdf2"], 4, 5)
@@ -119,7 +119,7 @@ def test_some_random_scenes(scene, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", list(SCENES))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large], derandomize=True)
 @given(data=st.data())
 def test_many_random_scenes(scene, data):
     check(data, scene, list(METHODS), 12, 10)

@@ -170,7 +170,7 @@ class Saddle:
         rows, self.count = np.repeat(np.arange(G.shape[0]), np.diff(G.indptr)), weight.shape[0]
         sizes = np.sqrt(np.maximum(np.bincount(rows, G.data**2 / weight.diagonal()[G.indices], G.shape[0]), 1e-300))
         self.scale = 1.0 / sizes
-        self.G = sparse.csr_matrix((G.data * self.scale[rows], G.indices, G.indptr), G.shape)
+        self.G: Any = sparse.csr_matrix((G.data * self.scale[rows], G.indices, G.indptr), G.shape)
         if sum(G.shape) <= DENSE:
             self.G = self.G.toarray()
             self.lu = _Dense(np.block([[weight.toarray(), self.G.T], [self.G, -damping * np.eye(G.shape[0])]]))
