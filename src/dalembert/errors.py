@@ -61,6 +61,10 @@ class GradientWarning(UserWarning):
     """A derivative was taken at a point where the motion has a kink; the message says which event, and what was returned."""
 
 
+class TurnWarning(UserWarning):
+    """A body turns so far within a step that its angle is no longer exact."""
+
+
 class EnergyWarning(UserWarning):
     """The energy of a run rose although nothing put any in: the step is too long for the motion."""
 
@@ -71,6 +75,14 @@ class OverlapError(DalembertError):
     def __init__(self, message: str, overlaps: list[tuple[str, float]]) -> None:
         super().__init__(message)
         self.overlaps = overlaps
+
+
+class LimitError(DalembertError):
+    """Joints are beyond their limits at the start; ``beyond`` lists them and by how much (m or rad), the farthest first."""
+
+    def __init__(self, message: str, beyond: list[tuple[str, float]]) -> None:
+        super().__init__(message)
+        self.beyond = beyond
 
 
 class SingularBlockError(DalembertError, ArithmeticError):

@@ -27,7 +27,7 @@ from dalembert.checks import (
     shown,
     whole,
 )
-from dalembert.errors import GradientError, ModelError
+from dalembert.errors import DalembertError, GradientError, ModelError, OverlapError
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
@@ -37,6 +37,7 @@ from dalembert.mechanism.parameters import Parameter, list_parameters, with_para
 from dalembert.model.functions import raised, try_functions, watched
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
+from dalembert.simulation.aims import Aim
 from dalembert.simulation.controls import (
     Input,
     InputTables,
@@ -61,6 +62,7 @@ from dalembert.simulation.targets import (
     target_rates,
 )
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
+from dalembert.simulation.turning import warn_of_far_turns
 
 if TYPE_CHECKING:
     from dalembert.gradients.check import Check
@@ -80,6 +82,8 @@ CHUNK_SECONDS = 0.2
 ROUNDING = 1e-6
 #: seconds of computing after which a look at the energy costs nothing to speak of
 WATCH_SECONDS = 0.05
+#: how often bodies are moved apart and joints into their limits, in turn
+RESOLUTIONS = 10
 
 
 class Simulation:
@@ -384,24 +388,45 @@ class Simulation:
         self.set_target(joint, (trajectory.time, values))
 
     @checked
-    def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
-        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
+    def solve_pose(
+        self, wishes: Mapping[str, ArrayLike] | None = None, *, aims: Sequence[Aim] = (), weights: Mapping[str, float] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates, and to ``aims`` of bodies, that the passive joints allow.
 
-        Inverse kinematics of the whole mechanism with its drives free: targets taken from the answer are consistent.
-        ``weights``: how much each wish counts (1 by default). The simulation itself stays as it is.
+        Inverse kinematics of the whole mechanism with its drives free, loops included: targets taken from the answer are consistent.
+        ``aims``: where points and frames of bodies shall be, such as ``Aim(body="hand", position=(1, 0, 2))``; ``weights``: how much each
+        wish counts (1 by default). The simulation itself stays as it is.
         """
         if self._moved:
             self._setup.resume(self._here())
-        return self._setup.solve_pose(wishes, weights or {})
+        return self._setup.solve_pose(wishes or {}, weights or {}, aims)
 
     def resolve_overlaps(self) -> None:
-        """Move bodies that overlap apart, as little as possible; joints stay closed. Does nothing where none do."""
-        resolve = getattr(self._engine, "resolve_overlaps", None)
-        if resolve is not None:
-            start = self._here()
-            position, orientation = resolve(self._state.numbers)
-            self._setup.resume(start._replace(position=position, orientation=orientation))
-            self._begin(self._setup.settle(), self._state.clock)
+        """Move bodies that overlap apart, as little as possible, and joints beyond their limits to the nearest end; joints stay closed.
+
+        Does nothing where there are none of either. Raises OverlapError, or AssemblyError for limits, and changes nothing where no such pose is found.
+        """
+        engine: Any = self._engine
+        if not hasattr(engine, "resolve_overlaps"):
+            return
+        before, clock = self._state.copy(), self._state.clock
+        try:
+            for _ in range(RESOLUTIONS):
+                overlaps = engine.overlaps(self._state.numbers)
+                if not overlaps and not engine.beyond_limits(self._state.numbers):
+                    return
+                start = self._here()
+                if overlaps:
+                    position, orientation = engine.resolve_overlaps(self._state.numbers)
+                    start = start._replace(position=position, orientation=orientation)
+                self._setup.resume(start)
+                self._setup.enter_limits()
+                self._begin(self._setup.settle(), clock)
+            named = ", ".join(pair for pair, _ in overlaps[:5])
+            raise OverlapError(f"the overlaps of {self._mechanism.name!r} cannot be resolved within the limits of its joints: {named}", overlaps)
+        except DalembertError:
+            self.restore(before)
+            raise
 
     # ---- analysing it
 
@@ -679,7 +704,9 @@ class Simulation:
         if watch is not None:
             watch.look(self)
             watch.report(mechanism.name, dt, self._energy_bound)
-        return finish()
+        run = finish()
+        warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
+        return run
 
     @contextmanager
     def _whole(self, numbers: np.ndarray, recording: Any) -> Iterator[None]:
