@@ -17,7 +17,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 def make(kind: type[Exception]) -> Exception:
     """An error of a kind with all that it can hold."""
-    more = {da.OverlapError: ([("a and b", -0.1)],), da.SingularBlockError: (7,)}.get(kind, ())  # type: ignore[arg-type]
+    more = {da.OverlapError: ([("a and b", -0.1)],), da.LimitError: ([("a", 0.1)],), da.SingularBlockError: (7,)}.get(kind, ())  # type: ignore[arg-type]
     return kind(f"what happened to {kind.__name__}", *more)
 
 

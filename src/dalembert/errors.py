@@ -73,6 +73,14 @@ class OverlapError(DalembertError):
         self.overlaps = overlaps
 
 
+class LimitError(DalembertError):
+    """Joints are beyond their limits at the start; ``beyond`` lists them and by how much (m or rad), the farthest first."""
+
+    def __init__(self, message: str, beyond: list[tuple[str, float]]) -> None:
+        super().__init__(message)
+        self.beyond = beyond
+
+
 class SingularBlockError(DalembertError, ArithmeticError):
     """A pivot block of the graph solver has no inverse; ``node`` is its index."""
 

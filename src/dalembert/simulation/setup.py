@@ -90,6 +90,10 @@ class Setup:
         placed = put(self.placement, wishes, wishes if moved is None else moved)
         self.wishes, self.history = wishes, remember(self.history, placed, self.placement)
 
+    def enter_limits(self) -> None:
+        """Move joints that lie beyond their limits to the nearest end."""
+        put(self.placement, {}, ())
+
     def hold(self, name: str, linear: ArrayLike | None, angular: ArrayLike | None) -> None:
         """Ask for the velocity of a body; what is None stays as it was asked for, or free."""
         body = self.mechanism[name]

@@ -27,7 +27,7 @@ from dalembert.checks import (
     shown,
     whole,
 )
-from dalembert.errors import GradientError, ModelError
+from dalembert.errors import DalembertError, GradientError, ModelError, OverlapError
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
@@ -80,6 +80,8 @@ CHUNK_SECONDS = 0.2
 ROUNDING = 1e-6
 #: seconds of computing after which a look at the energy costs nothing to speak of
 WATCH_SECONDS = 0.05
+#: how often bodies are moved apart and joints into their limits, in turn
+RESOLUTIONS = 10
 
 
 class Simulation:
@@ -395,13 +397,31 @@ class Simulation:
         return self._setup.solve_pose(wishes, weights or {})
 
     def resolve_overlaps(self) -> None:
-        """Move bodies that overlap apart, as little as possible; joints stay closed. Does nothing where none do."""
-        resolve = getattr(self._engine, "resolve_overlaps", None)
-        if resolve is not None:
-            start = self._here()
-            position, orientation = resolve(self._state.numbers)
-            self._setup.resume(start._replace(position=position, orientation=orientation))
-            self._begin(self._setup.settle(), self._state.clock)
+        """Move bodies that overlap apart, as little as possible, and joints beyond their limits to the nearest end; joints stay closed.
+
+        Does nothing where there are none of either. Raises OverlapError, or AssemblyError for limits, and changes nothing where no such pose is found.
+        """
+        engine: Any = self._engine
+        if not hasattr(engine, "resolve_overlaps"):
+            return
+        before, clock = self._state.copy(), self._state.clock
+        try:
+            for _ in range(RESOLUTIONS):
+                overlaps = engine.overlaps(self._state.numbers)
+                if not overlaps and not engine.beyond_limits(self._state.numbers):
+                    return
+                start = self._here()
+                if overlaps:
+                    position, orientation = engine.resolve_overlaps(self._state.numbers)
+                    start = start._replace(position=position, orientation=orientation)
+                self._setup.resume(start)
+                self._setup.enter_limits()
+                self._begin(self._setup.settle(), clock)
+            named = ", ".join(pair for pair, _ in overlaps[:5])
+            raise OverlapError(f"the overlaps of {self._mechanism.name!r} cannot be resolved within the limits of its joints: {named}", overlaps)
+        except DalembertError:
+            self.restore(before)
+            raise
 
     # ---- analysing it
 

@@ -46,6 +46,7 @@ class ImplicitEngine(MaximalEngine):
     #: what a step is too long for
     too_fast = "a body turns by more than a radian even in the shortest"
     state_type, body_state, joint_state = ImplicitState, BODY_STATE, JOINT_STATE
+    lingers = True
     jobs = staticmethod(ahead)
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:

@@ -52,6 +52,7 @@ class KinematicEngine(ImplicitEngine):
     """A fully constrained mechanism. With solver "auto" it takes the general step where the rows hardly hold a body."""
 
     state_type = KinematicState
+    lingers = False
     jobs = staticmethod(examples.reading)
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
         super().__init__(mechanism, options)

@@ -11,10 +11,11 @@ import numpy as np
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
 from dalembert.contact.geometry import at_knot
+from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
 from dalembert.contact.records import CONTACT, CYLINDER, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
-from dalembert.errors import GradientError, OverlapError, StepFailure
+from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 PATIENCE = 2
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
+#: m or rad by which steps never leave a joint beyond its limits
+STEPPED = 1e-5
 #: how often the rooms of bodies that stray within one step are doubled
 STRETCHES = 20
 
@@ -89,6 +92,7 @@ class TouchingEngine(MaximalEngine):
     ``LASTING_JOINT``. It stands before a formulation's own engine in the list of classes.
     """
 
+    lingers = False
     tape: Any
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
@@ -114,6 +118,8 @@ class TouchingEngine(MaximalEngine):
         self._places = np.full((self.sizes[0], 8), np.nan)
         self._firm: dict[Any, tuple[Scene, Graph, Any]] = {}
         self.log = np.zeros(4096, ENTRY)
+        #: the state of the last run, in which a failure stands at its last good knot
+        self._running: np.ndarray | None = None
 
     # ---- states
 
@@ -261,6 +267,31 @@ class TouchingEngine(MaximalEngine):
                 "Move them apart, or call resolve_overlaps() on the simulation.", overlaps,
             )
 
+    def beyond_limits(self, numbers: np.ndarray) -> list[tuple[str, float, float, np.ndarray]]:
+        """Joints beyond their limits at the knot, the farthest first: names, by how much (m or rad), where, and the two ends."""
+        limits, state = self.scene.limits, self.view(numbers)
+
+        def outside(coordinate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            here = coordinate[limits["joint"], limits["direction"]]
+            by = np.maximum(limits["end"][:, 0] - here, here - limits["end"][:, 1])
+            return here, by, np.flatnonzero(by > (OVERLAP if state.clock[0] == 0.0 else STEPPED))
+
+        if not len(limits) or not len(outside(state.joints["coordinate"])[2]):  # those to unwrap against, of this knot or the one before
+            return []
+        here, by, wrong = outside(self.coordinates(numbers))
+        return [(self.mechanism.joints[int(limits["joint"][i])].name, float(by[i]), float(here[i]), limits["end"][i]) for i in wrong[np.argsort(-by[wrong])]]
+
+    def check_limits(self, numbers: np.ndarray) -> None:
+        """Raise LimitError where joints lie beyond their limits: at a start, or in a state that was not reached under these limits."""
+        found = self.beyond_limits(numbers)
+        if found:
+            listed = "; ".join(f"{name!r} at {here:.6g}, its limits are {ends[0]:.6g} and {ends[1]:.6g}" for name, _, here, ends in found[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            raise LimitError(
+                f"{self.mechanism.name!r} starts with joints beyond their limits (m or rad): {listed}{more}. "
+                "Move them inside with set_joint(), or call resolve_overlaps() on the simulation.", [(name, by) for name, by, _, _ in found],
+            )
+
     # ---- running
 
     def new_recording(self, knots: int) -> Any:
@@ -283,6 +314,7 @@ class TouchingEngine(MaximalEngine):
         return [*super().opening(recording.plain, knot), *(array[knot] for array in recording.tape)]
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
+        self.check_limits(numbers)
         if self.view(numbers).clock[0] == 0.0:
             self._check_start(numbers)
         return super().advance(numbers, recording, source, first, count, dt)
@@ -296,7 +328,7 @@ class TouchingEngine(MaximalEngine):
         raise NotImplementedError
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        state = self.view(numbers)
+        state, self._running = self.view(numbers), numbers
         self._follow(state)
         done, used, stretch = 0, 0, 1.0
         while done < count:
@@ -439,6 +471,13 @@ class TouchingEngine(MaximalEngine):
                 f"which {self.labels[int(owner)]!r} neither overlap nor pass through one another. Use a smaller dt, or more max_halvings."
             )
         error, contact = super().failure(time, dt), self.worst_contact(dt)
+        jams = [] if self._running is None else jamming_bearings(self.placement(self._running), self.scene.limits)
+        if jams:
+            named = ", ".join(f"{name!r} (by {gain:.3g})" for name, gain in jams[:4])
+            return StepFailure(
+                f"{error} Bearings can jam there, as friction raises their load and by that itself: {named}; from 1 on, nothing that slides in them has a "
+                "rigid motion, and a smaller dt does not help. Give them a larger radius or length, less friction, or bodies whose weight is nearer to them."
+            )
         return StepFailure(f"{error} The contact furthest from its solution is {contact}.") if contact else error
 
     def worst_contact(self, dt: float) -> str:

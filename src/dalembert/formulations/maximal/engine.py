@@ -41,6 +41,9 @@ class MaximalEngine:
     input_node: float = 0.0
     exact_motion: bool = False
     ended: Any = None
+    #: whether intervals after a divided one are divided too until their energy no longer depends on it, and whether the method keeps energy
+    lingers: ClassVar[bool] = False
+    keeps_energy: ClassVar[bool] = False
     #: whether every joint must be equations between the poses of its bodies
     needs_rows: ClassVar[bool] = True
     options: Any
@@ -201,6 +204,9 @@ class MaximalEngine:
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
         raise NotImplementedError
+
+    def watch(self, on: bool) -> None:
+        """Whether steps count as failed that are solved but spoil the energy."""
 
     def enter(self, kernel: Any, single: bool, *arguments: Any) -> Any:
         """Call a kernel of steps; ``single``: of one step, whose arguments have the same types at every call."""

@@ -1,7 +1,11 @@
-"""How an interval between two knots is covered: in one step, in equal parts where that fails, or in steps chosen by their error."""
+"""How an interval between two knots is covered: in one step, in equal parts where that fails, or in steps chosen by their error.
+
+A change of the step changes the energy that a method keeps: where a motion is violent, by much. So the parts are so small that half of them
+leave the same energy, and after a divided interval the next ones are divided too, into half as many parts each time that this is so.
+"""
 from __future__ import annotations
 
-from math import ceil, inf, sqrt
+from math import ceil, inf, log2, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +21,12 @@ if TYPE_CHECKING:
 SMALLEST = 1e-6
 #: the error aimed at is this share of the allowed one; a step changes by these factors at most
 SAFETY, SHRINK, GROW = 0.8, 0.2, 4.0
+#: a last step shorter than this part of an interval was one of several
+HALF = 0.75
+#: energies that differ by less than this part of the kinetic energy are alike
+ALIKE = 1e-3
+#: how often the fewest parts that are solved are halved on the way to such
+DEEPEST = 5
 
 
 def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
@@ -24,7 +34,8 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
     done, adaptive = 0, getattr(engine.options, "accuracy", None) is not None
     while done < count:
         knot = first + done
-        if not adaptive:
+        lingering = not adaptive and engine.lingers and 0.0 < engine.view(numbers).clock[0] < HALF * dt
+        if not adaptive and not lingering:
             made = engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
             if engine.tape is not None:
                 engine.tape.steps += [Step(knot + i, 0.0, 1.0) for i in range(made)]
@@ -33,7 +44,13 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
                 break
             knot = first + done
         cover = Cover(engine, numbers, recording, source, knot, dt)
-        if not (choose_steps if adaptive else split)(cover, engine):
+        if adaptive:
+            covered = choose_steps(cover, engine)
+        elif engine.lingers:
+            covered = settle(cover, engine) or split(cover, engine)
+        else:
+            covered = split(cover, engine)
+        if not covered:
             break
         done += 1
     return done
@@ -42,18 +59,39 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 def split(cover: Cover, engine: MaximalEngine) -> bool:
     """Cover an interval in 2, 4, ... equal steps; False, and the state as it was, where none of these succeed."""
     before = cover.keep_state()
-    for halving in range(1, engine.options.max_halvings + 1):
-        parts = 1 << halving
-        cover.begin()
-        for part in range(parts):
-            if not cover.step(part / parts, 1.0 / parts):
-                break
-            cover.keep()
-        if cover.steps == parts:
-            cover.close()
-            return True
+    engine.watch(False)
+    try:
+        return any(cover.parts(before, 1 << halving) for halving in range(engine.options.max_halvings + 1))
+    finally:
+        engine.watch(True)
+
+
+def settle(cover: Cover, engine: MaximalEngine) -> bool:
+    """Cover an interval in the fewest steps, no less than half of those of the interval before, of which twice as many leave no other energy."""
+    before, last = cover.keep_state(), engine.view(cover.numbers).clock[0]
+    least = max(round(log2(cover.dt / last)) - 1, 0) if last > 0.0 else 0
+    coarse, solved, most = None, -1, engine.options.max_halvings
+    for halving in range(least, most + 1):
+        if halving > most or not cover.parts(before, 1 << halving):
+            coarse = None
+            continue
+        most = most if solved >= 0 else min(most, halving + DEEPEST)
+        fine, solved = cover.energies(), halving
+        if coarse is not None and alike(engine, coarse, fine, cover.dt):
+            cover.restore(before)
+            return cover.parts(before, 1 << (halving - 1))
+        coarse = fine
         cover.restore(before)
-    return False
+    return solved >= 0 and cover.parts(before, 1 << solved)
+
+
+def alike(engine: MaximalEngine, coarse: tuple[float, float], fine: tuple[float, float], dt: float) -> bool:
+    """Whether the energy (total and kinetic, J) at the end of an interval hardly depends on the number of its steps; of methods that lose
+    some, whether it does not rise."""
+    mechanism = engine.mechanism
+    fall = 0.5 * mechanism.mass * float(np.sum((dt * mechanism.gravity) ** 2))
+    rise = coarse[0] - fine[0]
+    return (abs(rise) if engine.keeps_energy else rise) <= ALIKE * (max(coarse[1], fine[1]) + fall)
 
 
 def choose_steps(cover: Cover, engine: MaximalEngine) -> bool:
@@ -119,6 +157,24 @@ class Cover:
         if made and self.engine.tape is not None:
             self.engine.tape.steps.append(Step(self.knot, start, length))
         return made
+
+    def parts(self, before: tuple[np.ndarray, object], count: int) -> bool:
+        """Cover the interval in equal steps; where one fails, the state is that of ``before`` again."""
+        self.begin()
+        for part in range(count):
+            if not self.step(part / count, 1.0 / count):
+                self.restore(before)
+                return False
+            self.keep()
+        self.close()
+        return True
+
+    def energies(self) -> tuple[float, float]:
+        """Total and kinetic energy (J) where the steps so far end, under the inputs of the last one."""
+        length = 1.0 / self.steps
+        inputs = self.source.part(self.knot, 1.0 - length, length)
+        knot = self.engine.knot(self.numbers, inputs._replace(target=inputs.target[-1:]), np.full((self.engine.sizes[1], 6), np.nan))
+        return knot.energy, knot.kinetic
 
     def keep(self) -> None:
         """Count the step just made."""

@@ -33,6 +33,7 @@ class ReducedEngine(TreeEngine):
 
     target_error = 1e-13
     state_type, joint_state = ReducedState, JOINT_STATE
+    lingers = True
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)

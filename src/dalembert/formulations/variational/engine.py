@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.options import Variational
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
 from dalembert.formulations.variational.step import newton, run_steps
+from dalembert.formulations.variational.strain import MOST
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.assembly import settle_velocities
@@ -27,11 +29,12 @@ from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, TOO_FAST
 
 
 class StepOptions(NamedTuple):
-    """What a step takes besides model, state and inputs."""
+    """What a step takes besides model, state and inputs. ``strain``: share of the kinetic energy that joints may give or take in it."""
 
     compliance: float
     tolerance: float
     max_iterations: int
+    strain: float
 
 
 def ahead() -> Jobs:
@@ -44,11 +47,12 @@ class VariationalEngine(MaximalEngine):
     """A mechanism stepped by the variational integrator."""
 
     state_type, body_state, joint_state = VariationalState, BODY_STATE, JOINT_STATE
+    lingers = keeps_energy = True
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         prepare(ahead)
         super().__init__(mechanism, options)
-        self.step_options = StepOptions(self.compliance, options.tolerance, options.max_iterations)
+        self.step_options = StepOptions(self.compliance, options.tolerance, options.max_iterations, MOST)
 
     def _begin(self, state: VariationalState, start: Start, rates: np.ndarray) -> None:
         momentum = self.momentum_of(start.velocity)
@@ -61,6 +65,9 @@ class VariationalEngine(MaximalEngine):
         recording.position[knot], recording.orientation[knot] = state.bodies["x"], state.bodies["q"]
         recording.momentum[knot, :, :3], recording.momentum[knot, :, 3:] = state.bodies["p"], state.bodies["l"]
         recording.step_before[knot], recording.spin[knot] = state.clock[0], state.joints["spin"]
+
+    def watch(self, on: bool) -> None:
+        self.step_options = self.step_options._replace(strain=MOST if on else inf)
 
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         arguments = self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt

@@ -74,6 +74,7 @@ class EventEngine(ContactEngine):
         self.contact_options = self.contact_options._replace(events=events)
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
+        self.check_limits(numbers)
         if self.view(numbers).clock[0] == 0.0:
             self._check_start(numbers)
         self.whole, done = dt, 0

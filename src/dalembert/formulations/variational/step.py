@@ -17,6 +17,7 @@ from dalembert.formulations.variational.equations import (
     turn,
 )
 from dalembert.formulations.variational.state import recall
+from dalembert.formulations.variational.strain import STRAINED, strains
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import put6, set_targets
 from dalembert.model.records import CONSTRAINT
@@ -136,6 +137,8 @@ def step(model, state, targets, dt, options, work, after):
             break
     if spins_too_fast(work, dt):
         return TOO_FAST, iterations, size
+    if outcome == SOLVED and before > 0.0 and strains(model, work, before, dt, options.strain, options.tolerance):
+        return STRAINED, iterations, size
     if outcome == SOLVED:
         finish(model, state, history, dt, work, after)
     return outcome, iterations, size
