@@ -19,6 +19,7 @@ from dalembert.errors import (
     SingularBlockError,
     StepFailure,
     Terminated,
+    TurnWarning,
 )
 from dalembert.formulations.implicit import Implicit
 from dalembert.formulations.reduced import Moment, Reduced
@@ -38,6 +39,7 @@ from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Placed, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
+from dalembert.simulation.aims import Aim
 from dalembert.simulation.simulation import Simulation
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory
@@ -45,6 +47,7 @@ from dalembert.simulation.trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aim",
     "Algebra",
     "AssemblyError",
     "Bearing",
@@ -84,6 +87,7 @@ __all__ = [
     "StepFailure",
     "Terminated",
     "Trajectory",
+    "TurnWarning",
     "Variational",
     "load",
     "residuals_and_jacobian",

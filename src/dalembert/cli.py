@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dalembert.checks import choices, counted
-from dalembert.errors import DalembertError, MissingExtraError, ModelError
+from dalembert.errors import DalembertError, EnergyWarning, MissingExtraError, ModelError, TurnWarning
 
 DONE, FAILED, USAGE, REFUSED, MISSING, INTERRUPTED = 0, 1, 2, 3, 4, 130
 #: endings of what can be written, and the module that each needs
@@ -47,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not options.debug:
                 warnings.simplefilter("ignore")  # of libraries, to people who did not call them
+                for kind in (EnergyWarning, TurnWarning):
+                    warnings.simplefilter("always", kind)
+                warnings.showwarning = _warn
             return options.action(options)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -63,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"dalembert: {_line(error)}", file=sys.stderr)
         codes = ((UsageError, USAGE), (MissingExtraError, MISSING), (ModelError, REFUSED), (OSError, REFUSED))
         return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    print(f"dalembert: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _line(error: BaseException) -> str:

@@ -61,6 +61,10 @@ class GradientWarning(UserWarning):
     """A derivative was taken at a point where the motion has a kink; the message says which event, and what was returned."""
 
 
+class TurnWarning(UserWarning):
+    """A body turns so far within a step that its angle is no longer exact."""
+
+
 class EnergyWarning(UserWarning):
     """The energy of a run rose although nothing put any in: the step is too long for the motion."""
 

@@ -63,7 +63,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Ellipsoid": dict(semi_axes=(1, 2, 2), mass=1.0), "Convex": dict(points=CORNERS, mass=1.0), "Composite": dict(parts=[(BALL, (0, 0, 0))]),
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
-    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)),
+    "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)), "Aim": dict(body="upper", position=(0, 0, 0)),
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
 }
 #: methods of a mechanism

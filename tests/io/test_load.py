@@ -303,3 +303,38 @@ def test_two_hundred_broken_files(tmp_path):
     after = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(Path(tmp_path).iterdir())}
     assert after == before
     print(f"{time.perf_counter() - tick:.1f} s", sum(r[1] == "loaded" for r in rows), "loaded")
+
+
+def test_a_robot_from_another_machine_loads_without_its_pictures(tmp_path):
+    """Meshes at absolute places that do not exist here are left out with a line in the report; a file with nothing in it says so."""
+    (tmp_path / "a.urdf").write_text(
+        '<robot name="a"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '<visual><geometry><mesh filename="/no/such/place/trunk.stl"/></geometry></visual></link></robot>', encoding="utf-8",
+    )
+    assert any("was not found" in line for line in da.load(tmp_path / "a.urdf").report)
+    (tmp_path / "b.urdf").write_text('<robot xmlns:xacro="http://wiki.ros.org/xacro"><!-- nothing --></robot>', encoding="utf-8")
+    with pytest.raises(da.ModelError, match="is empty"):
+        da.load(tmp_path / "b.urdf")
+
+
+def test_a_branch_without_mass_goes(tmp_path):
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    joint = '<joint name="{0}" type="revolute"><parent link="a"/><child link="{0}"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    (tmp_path / "a.urdf").write_text(f'<robot name="a">{link.format("a")}<link name="b"/><link name="c"/>{joint.format("b")}{joint.format("c")}</robot>', encoding="utf-8")
+    loaded = da.load(tmp_path / "a.urdf")
+    assert [body.name for body in loaded.bodies] == ["a"]
+    assert sum("carries none" in line for line in loaded.report) == 2
+
+
+@pytest.mark.parametrize(("multiplier", "ends"), [(2.0, (0.0, 0.3)), (-1.0, (0.0, 0.5))], ids=["shared", "no room"])
+def test_joints_that_mimic_leave_their_limits_to_their_leader(tmp_path, multiplier, ends):
+    """Ends of both that are met at once would share one force in no certain way."""
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    joint = '<joint name="{0} turn" type="revolute"><parent link="a"/><child link="{0}"/><axis xyz="0 1 0"/><limit lower="0" upper="{1}" effort="1" velocity="1"/>{2}</joint>'
+    mimic = f'<mimic joint="b turn" multiplier="{multiplier}"/>'
+    text = f'<robot name="a">{"".join(link.format(n) for n in "abc")}{joint.format("b", 0.5, "")}{joint.format("c", 0.6, mimic)}</robot>'
+    (tmp_path / "a.urdf").write_text(text, encoding="utf-8")
+    loaded = da.load(tmp_path / "a.urdf")
+    assert loaded["b turn"].type.limits[0] == pytest.approx(ends)
+    assert not np.isfinite(loaded["c turn"].type.limits[0]).any()
+    assert any("leave no room" in line for line in loaded.report) == (multiplier < 0)

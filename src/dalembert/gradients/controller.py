@@ -114,11 +114,6 @@ class Controller:
     def __init__(self, record: Record, coordinates: np.ndarray) -> None:
         self.record, self.control, self.coordinates = record, controlled(record), coordinates
         self.mechanism = record.mechanism
-        if self.mechanism.maps:
-            raise GradientError(
-                f"{self.mechanism.name!r} has coordinate maps and a controller, which cannot be differentiated together yet: let its inputs count as given, "
-                "sim.run(..., control_derivative=None)"
-            )
         self.bodies, self.joints, self.couplings = len(self.mechanism.bodies), len(self.mechanism.joints), coupling_count(self.mechanism)
         self.given = callable(self.control.derivative)
 

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import GradientError
+from dalembert.formulations.beside import mechanisms_beside
 from dalembert.formulations.derivatives import InputBars
 from dalembert.gradients.adjoint import check_control, record_of, weigh_forces
 from dalembert.gradients.controller import Controller
@@ -17,16 +17,8 @@ from dalembert.gradients.start import Beginning
 from dalembert.gradients.target_points import push_points, tables_of
 from dalembert.mechanism.forces import Path
 from dalembert.mechanism.mechanism import Body, Mechanism
-from dalembert.mechanism.parameters import list_parameters, with_parameters
 from dalembert.model.compile import compile_model
 from dalembert.simulation.trajectory import Trajectory
-
-#: offsets of the models that a forward pass is given, in steps
-OFFSETS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0)
-#: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
-STEP, SHIFT = 5e-3, 2e-3
-#: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
-LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 
 
 def push_forward(
@@ -48,7 +40,7 @@ def push_forward(
     bent, curve = push_points(record, points) if points else (0.0, None)
     inputs.target[:] += bent
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
-    models, step = beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
+    models, step = mechanisms_beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
     pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
     beginning = Beginning(record)
@@ -62,7 +54,7 @@ def push_forward(
     )
     weigh_forces(forward, weights, drive_weight)
     if curve is not None:
-        forward.curve = lambda knot, share: curve(knot + share) + straight[knot] + share * (straight[knot + 1] - straight[knot])
+        forward.curve = _Curve(curve, straight, record.dt)
     if record.control is not None:
         check_control(record, forward, "controller")
         forward.controller = Controller(record, trajectory._get("coordinate"))
@@ -73,6 +65,18 @@ def push_forward(
     return Derivatives(forward.outputs(), smooth.smoothing)
 
 
+class _Curve:
+    """Tangents (joints, 6) of targets at a fraction of a step, or of their rates or accelerations (``order`` 1, 2): of tables and of straight lines."""
+
+    def __init__(self, tables: Callable[[float, int], np.ndarray], straight: np.ndarray, dt: float) -> None:
+        self.tables, self.straight, self.dt = tables, straight, dt
+
+    def __call__(self, knot: int, share: float, order: int = 0) -> np.ndarray:
+        first, second = self.straight[knot], self.straight[knot + 1]
+        line = first + share * (second - first) if order == 0 else (second - first) / self.dt if order == 1 else 0.0
+        return self.tables(knot + share, order) + line
+
+
 def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     try:
         numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), name.shape))
@@ -81,38 +85,6 @@ def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     if not np.all(np.isfinite(numbers)):
         raise GradientError(f"the tangent of {name.text!r} is not finite")
     return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers
-
-
-def beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
-    """Models of a mechanism some steps along a change of its numbers, as an engine has them ``compiled``, and the step."""
-    known = list_parameters(mechanism, shifts=True)
-    step = np.inf
-    for text, value in change.items():
-        here, what = known[text].value, text.rpartition(".")[2]
-        moved = np.abs(value) > 0.0
-        if not np.any(moved):
-            continue
-        if what == "inertia":
-            part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
-        elif what.startswith(("point", "position", "turn", "centre")):
-            part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
-            part = float(np.abs(value).max())
-        else:
-            sizes = np.abs(np.asarray(here)[moved])
-            part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        step = min(step, (LONG if text == "gravity" or what in LINEAR else STEP) / part)
-    if step == 0.0:
-        raise GradientError(
-            f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"
-        )
-    if not np.isfinite(step):
-        return [], 1.0
-    models = []
-    for offset in OFFSETS:
-        values = {text: known[text].value + offset * step * value for text, value in change.items()}
-        models.append(compiled(with_parameters(mechanism, values, checked=False)))
-    return models, step
 
 
 def input_tangents(mechanism: Mechanism, steps: int, names: Mapping[str, Name], change: Mapping[str, np.ndarray], couplings: int) -> InputBars:

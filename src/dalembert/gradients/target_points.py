@@ -31,18 +31,24 @@ def pull_points(record: Record, adjoint: Any, joint: str) -> np.ndarray:
         share = (places - first)[:, None]
         bend = table.basis(times(places)) - (1.0 - share) * knots[first] - share * knots[first + 1]
         total += bend.T @ bars[:, index, :free]
+    # and their rates were those of these lines
+    for first, share, order, bars in getattr(adjoint, "moving", ()):
+        line = (knots[first + 1] - knots[first]) / record.dt if order == 1 else 0.0
+        total += np.outer(table.basis(times(np.array([first + share])), order)[0] - line, bars[index, :free])
     return total.reshape(table.shape)
 
 
-def push_points(record: Record, change: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Callable[[float], np.ndarray]]:
-    """Tangents of targets (N, joints, 6) at the knots, and at any number of steps, along changes of tables' points by joint."""
+def push_points(record: Record, change: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Callable[[float, int], np.ndarray]]:
+    """Tangents of targets (N, joints, 6) at the knots, and at any number of steps, of them or their rates or accelerations (order 1, 2), along changes of
+    tables' points by joint.
+    """
     joints, times, tables = len(record.mechanism.joints), record.source.times, tables_of(record)
 
-    def at(places: Any) -> np.ndarray:
+    def at(places: Any, order: int = 0) -> np.ndarray:
         targets = np.zeros((len(places), joints, 6))
         for name, value in change.items():
             element = record.mechanism[name]
-            targets[:, element.index, : element.type.freedom] += tables[name].basis(times(places)) @ value.reshape(len(value), -1)
+            targets[:, element.index, : element.type.freedom] += tables[name].basis(times(places), order) @ value.reshape(len(value), -1)
         return targets
 
-    return at(np.arange(record.steps + 1)), lambda place: at(np.array([place]))[0]
+    return at(np.arange(record.steps + 1)), lambda place, order: at(np.array([place]), order)[0]

@@ -106,7 +106,7 @@ def validate_gradients(
         change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
         adjoint = float(np.sum(gradients[name.text] * change))
         tangent, scale = (_forward(run, cotangents, name, change, gradient_smoothing) if forward else (np.nan, 0.0))
-        difference = _difference(scenario, base, cotangents, name, change, step, drive_weight) if differences else np.nan
+        difference = _difference(scenario, base, run.orientation, cotangents, name, change, step, drive_weight) if differences else np.nan
         scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), _size(run, cotangents), 1e-300)
         rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
     return GradientCheck(tuple(rows))
@@ -167,13 +167,12 @@ def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, 
 
 
 def _difference(
-    scenario: Scenario, base: Mapping[str, np.ndarray], cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, step: float,
-    drive_weight: float | None,
+    scenario: Scenario, base: Mapping[str, np.ndarray], reference: np.ndarray, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray,
+    step: float, drive_weight: float | None,
 ) -> float:
-    """The derivative by differences of the run."""
+    """The derivative by differences of the run, whose orientations are near ``reference``."""
     sim = scenario.simulation(base)
     value = base[name.text] if name.text in base else scenario.value(name, sim)
-    reference = scenario.run(base).orientation
     size = float(np.abs(change).max(initial=0.0))
     part = step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
     try:

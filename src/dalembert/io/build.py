@@ -53,7 +53,7 @@ def _merge(robot: Robot, merge_fixed: bool) -> dict[int, Link]:
     for i, link in links.items():
         below.setdefault(link.parent, set()).add(i)
     heavy = {i: link.mass > 0.0 for i, link in links.items()}
-    for i in reversed(links):  # a subtree without any mass goes
+    for i in reversed(list(links)):  # a subtree without any mass goes
         link = links[i]
         if not heavy[i] and not below.get(i) and not link.fixed:
             robot.report.append(f"link {link.name!r} has no mass and carries none: it is left out with its joints ({', '.join(j.name for j in link.joints)})")

@@ -104,6 +104,6 @@ def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
         raise
     except MemoryError:
         raise ModelError(f"{path} asks for more memory than there is") from None
-    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         reason: Any = " ".join(str(error).split())[:300]
         raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {reason}") from error

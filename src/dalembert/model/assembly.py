@@ -5,9 +5,9 @@ sparse saddle-point systems with SciPy: this happens once, before a run.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -400,10 +400,24 @@ def _exactly(placement: Placement, velocity: np.ndarray, wished: np.ndarray, hel
     return velocity + Saddle(_mass_matrix(placement.model, np.where(held, HEAVY, 1.0)), G, LEAST).step(right - G @ velocity, rounds=50)
 
 
-def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> float:
-    """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates.
+class Aiming(NamedTuple):
+    """One number of a body's pose that shall become zero: the body's name and index, its value (m or rad), gradient (6,) and weight."""
 
-    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes, by damped Gauss-Newton steps that
+    name: str
+    body: int
+    value: float
+    gradient: np.ndarray
+    weight: float
+
+
+#: what is aimed at from a placement's pose
+Aims = Callable[[Placement], Sequence[Aiming]]
+
+
+def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], aims: Aims = lambda _: ()) -> float:
+    """Move all bodies to a pose that the passive joints allow and that comes nearest to wished coordinates and to what is aimed at.
+
+    Drives are free. Minimises the weighted sum of squares of coordinates minus wishes and of aims, by damped Gauss-Newton steps that
     lower it plus a multiple of what is open in the joints; returns its root. The placement is changed. Raises
     AssemblyError, with the placement as it was, when the passive joints cannot be closed.
     """
@@ -411,9 +425,9 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
     before = bodies.copy()
     mass = _size_matrix(placement.model)
     mass = mass / mass.diagonal().mean()
-    count = _wish_count(wishes)
-    damping, penalty, first = 1e-6, 1e-3, np.inf
-    rows, g, e, w = _wished_rows(placement, wishes, weights, count)
+    count = _wish_count(wishes) + len(aims(placement))
+    rows, g, e, w = _wished_rows(placement, wishes, weights, count, aims)
+    damping, penalty, first = 1e-6, max(1e-3, 2.0 * float(np.abs(w * e).sum())), np.inf
     for _ in range(100):
         matrix = rows.matrix()
         G, J = matrix[: len(g)], matrix[len(g) :]
@@ -426,7 +440,7 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
             size = _move(bodies, solution[: mass.shape[0]].reshape(-1, 6), 0.3)
             if correction == 0:
                 first, penalty = size, max(penalty, 2.0 * float(np.abs(solution[mass.shape[0] :]).max(initial=0.0)))
-            rows, g, e, w = _wished_rows(placement, wishes, weights, count)
+            rows, g, e, w = _wished_rows(placement, wishes, weights, count, aims)
             if np.abs(g).max(initial=0.0) < CLOSED:
                 break
         if first < 1e-11 and np.abs(g).max(initial=0.0) < CLOSED:
@@ -435,7 +449,7 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
             damping = max(1e-6, 0.1 * damping)
         else:
             bodies[:] = here
-            rows, g, e, w = _wished_rows(placement, wishes, weights, count)
+            rows, g, e, w = _wished_rows(placement, wishes, weights, count, aims)
             damping *= 10.0
             if damping > 1e9:
                 break
@@ -449,13 +463,16 @@ def nearest_pose(placement: Placement, wishes: Mapping[str, np.ndarray], weights
 
 
 def _wished_rows(
-    placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], count: int
+    placement: Placement, wishes: Mapping[str, np.ndarray], weights: Mapping[str, float], count: int, aims: Aims,
 ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
-    """Passive rows and wished coordinates, with what is open of the first, what is missed of the second, and its weights."""
-    rows = _rows(placement, wishes, None, drives=False)
+    """Passive rows, then wished coordinates and aims, with what is open of the first, what is missed of the others, and its weights."""
+    rows, aimed = _rows(placement, wishes, None, drives=False), aims(placement)
+    first = len(rows.values) + len(aimed) - count
+    weighed = [float(weights.get(name, 1.0)) for name in rows.owners[first:]] + [aim.weight for aim in aimed]
+    for aim in aimed:
+        rows.add(aim.name, aim.value, [(aim.body, aim.gradient)])
     values = np.array(rows.values)
-    wished = rows.owners[len(values) - count :]
-    return rows, values[: len(values) - count], values[len(values) - count :], np.array([float(weights.get(name, 1.0)) for name in wished])
+    return rows, values[:first], values[first:], np.array(weighed)
 
 
 def _merit(g: np.ndarray, e: np.ndarray, w: np.ndarray, penalty: float) -> float:

@@ -4,13 +4,13 @@ Each is evaluated at the knot (``value``, ``G`` of its ends) or at the end of th
 """
 from __future__ import annotations
 
-from math import sqrt
+from math import pi, sqrt
 
 from dalembert.kernels import inline, kernel
 from dalembert.kernels.calls import call
-from dalembert.model.frames import relative
-from dalembert.model.records import FUNCTION, GEAR, MAPPED
-from dalembert.model.rows import coordinates, direction_gradient
+from dalembert.model.frames import frame_rotation, relative, unwrap
+from dalembert.model.records import FIRST, FUNCTION, GEAR, MAPPED, SECOND, TURN
+from dalembert.model.rows import angle_about, coordinates, direction_gradient
 from dalembert.model.turning import add_distance
 from dalembert.spatial.tuples import (
     add3,
@@ -74,14 +74,33 @@ def evaluate_coupling(model, work, index, at_end):
 
 @kernel
 def gear(model, work, coupling, at_end):
-    """Coordinate of the first joint less ``ratio`` times that of the second less ``offset``, angles unwrapped."""
-    value = -coupling.offset
+    """Coordinate of the first joint less ``ratio`` times that of the second less ``offset``, angles unwrapped.
+
+    Full turns are counted apart: after hours of turning, angles have no digits left to be compared by.
+    """
+    angles, turns = -coupling.offset, 0.0
     for side in range(2):
         weight = 1.0 if side == 0 else -coupling.ratio
         joint, direction = coupling.joint[side], coupling.direction[side]
-        value += weight * coordinate_at(model, work, joint, direction, at_end)
+        part, count = parts_at(model, work, joint, direction, at_end)
+        angles += weight * part
+        turns = count if side == 0 else less_product(turns, coupling.ratio, count)
         add_coordinate(model, work, coupling.first, joint, direction, coupling.slot[2 * side :], at_end, weight)
-    return value
+    return angles + 2.0 * pi * turns
+
+
+@inline
+def less_product(a, b, c):
+    """a - b c without the rounding of the product (Dekker's), for c a whole number."""
+    product = b * c
+    split = 134217729.0 * b
+    high = split - (split - b)
+    low = b - high
+    wide = 134217729.0 * c
+    c_high = wide - (wide - c)
+    c_low = c - c_high
+    lost = ((high * c_high - product) + high * c_low + low * c_high) + low * c_low
+    return (a - product) - lost
 
 
 @kernel
@@ -107,11 +126,18 @@ def mapped(model, work, coupling, at_end):
 @kernel
 def coordinate_at(model, work, index, direction, at_end):
     """One coordinate of a joint at the knot or at the end of the step, unwrapped."""
+    part, turns = parts_at(model, work, index, direction, at_end)
+    return part + 2.0 * pi * turns
+
+
+@kernel
+def parts_at(model, work, index, direction, at_end):
+    """One coordinate of a joint at the knot or at the end of the step: what is left of it without full turns, and their number."""
     joint = model.joints[index]
     x_parent, R_parent = place(work.bodies[joint.parent], at_end)
     x_child, R_child = place(work.bodies[joint.child], at_end)
     y, C = relative(joint, x_parent, R_parent, x_child, R_child)
-    return coordinate_from(joint, work.joints[index], direction, y, C)
+    return parts_from(joint, work.joints[index], direction, y, C)
 
 
 @kernel
@@ -129,6 +155,17 @@ def add_coordinate(model, work, first, index, direction, slot, at_end, weight):
 
 
 @kernel
+def parts_from(joint, at, direction, y, C):
+    """One coordinate of a joint at some pose: what is left of it without full turns, and their number, nearest to the knot's."""
+    kind = joint.free_kind[direction]
+    if kind in (TURN, FIRST, SECOND):
+        E = frame_rotation(joint, C)
+        angle = angle_about(E, kind, joint.free_axis[direction])
+        return angle, round((at.coordinate[direction] - angle) / (2.0 * pi))
+    return coordinate_from(joint, at, direction, y, C), 0.0
+
+
+@kernel
 def coordinate_from(joint, at, direction, y, C):
     """One coordinate of a joint at some pose, unwrapped against the knot's."""
     keep = (at.coordinate[0], at.coordinate[1], at.coordinate[2], at.coordinate[3], at.coordinate[4], at.coordinate[5])
@@ -137,6 +174,17 @@ def coordinate_from(joint, at, direction, y, C):
     for k in range(6):
         at.coordinate[k] = keep[k]
     return value
+
+
+@kernel
+def moved_from(joint, at, direction, y, C):
+    """By how much one coordinate of a joint has moved from the knot to some pose: without full turns, so that large angles lose no digits."""
+    kind = joint.free_kind[direction]
+    if kind in (TURN, FIRST, SECOND):
+        before = at.coordinate[direction]
+        before -= 2.0 * pi * round(before / (2.0 * pi))
+        return unwrap(angle_about(frame_rotation(joint, C), kind, joint.free_axis[direction]) - before, 0.0)
+    return coordinate_from(joint, at, direction, y, C) - at.coordinate[direction]
 
 
 @inline

@@ -40,6 +40,16 @@ from dalembert.spatial.tuples import (
 )
 
 
+@inline
+def angle_about(E, kind, axis):
+    """The angle of a single turn, or of one of the two of a universal joint, from -pi to pi."""
+    if kind == TURN:
+        return turn_angle(E, axis)
+    if kind == FIRST:
+        return atan2(entry(E, 2, 1), entry(E, 1, 1))
+    return atan2(entry(E, 0, 2), entry(E, 0, 0))
+
+
 @kernel
 def coordinates(joint, y, C, values):
     """Write the joint's coordinates into ``values``, which holds earlier ones to unwrap the angles against."""
@@ -49,12 +59,8 @@ def coordinates(joint, y, C, values):
         axis = joint.free_axis[i]
         if kind == SLIDE:
             values[i] = dot3(column(load9(joint.frame_parent), axis), sub3(y, load3(joint.point_parent)))
-        elif kind == TURN:
-            values[i] = unwrap(turn_angle(E, axis), values[i])
-        elif kind == FIRST:
-            values[i] = unwrap(atan2(entry(E, 2, 1), entry(E, 1, 1)), values[i])
-        elif kind == SECOND:
-            values[i] = unwrap(atan2(entry(E, 0, 2), entry(E, 0, 0)), values[i])
+        elif kind in (TURN, FIRST, SECOND):
+            values[i] = unwrap(angle_about(E, kind, axis), values[i])
         elif kind == BALL and axis == 0:
             phi = ball_vector(E, (values[i], values[i + 1], values[i + 2]))
             values[i] = phi[0]

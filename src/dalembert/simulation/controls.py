@@ -222,8 +222,9 @@ def input_count(mechanism: Mechanism) -> int:
 
 
 def coupling_count(mechanism: Mechanism) -> int:
-    """Gears, rows of constraints and paths together; the paths come last."""
-    return len(mechanism.couplings) + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
+    """Gears, rows of coordinate maps and of constraints, and paths together; the paths come last."""
+    mapped = sum(len(m.joints) - m.count for m in mechanism.maps)
+    return len(mechanism.couplings) + mapped + sum(c.rows for c in mechanism.constraints) + len(mechanism.paths)
 
 
 def read_control(answer: Mapping[str, Input] | None, tables: InputTables, step: int) -> None:

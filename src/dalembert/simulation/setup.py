@@ -1,7 +1,7 @@
 """Where a simulation starts: poses and velocities that satisfy every joint, near to what was asked for."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dalembert.model.pose import direction_rows
 from dalembert.model.records import Model
 from dalembert.model.targets import agreed_targets
 from dalembert.model.topology import spanning_tree, tree_order
+from dalembert.simulation.aims import Aim, aiming
 from dalembert.simulation.placing import Placed, put, remember
 
 
@@ -170,8 +171,8 @@ class Setup:
         linear += kind.lead * angular
         return linear, angular, point
 
-    def solve_pose(self, wishes: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow."""
+    def solve_pose(self, wishes: Mapping[str, ArrayLike], weights: Mapping[str, float], aims: Sequence[Aim] = ()) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates and to aims that the passive joints allow."""
         asked = {name: self.coordinates_of(name, value) for name, value in wishes.items()}
         for name, weight in weights.items():
             if name not in asked:
@@ -179,7 +180,7 @@ class Setup:
             POSITIVE(weight, f"the weight of {name!r}")
         before = self.keep()
         try:
-            nearest_pose(self.placement, asked, weights)
+            nearest_pose(self.placement, asked, weights, aiming(self.mechanism, aims))
             self.placement.evaluate()
             found = self.placement.work.joints["coordinate"]
             return {j.name: found[j.index, : j.type.freedom].copy() for j in self.mechanism.joints}

@@ -37,6 +37,7 @@ from dalembert.mechanism.parameters import Parameter, list_parameters, with_para
 from dalembert.model.functions import raised, try_functions, watched
 from dalembert.model.redundancy import Redundancy, analyse_redundancy
 from dalembert.progress import Progress
+from dalembert.simulation.aims import Aim
 from dalembert.simulation.controls import (
     Input,
     InputTables,
@@ -61,6 +62,7 @@ from dalembert.simulation.targets import (
     target_rates,
 )
 from dalembert.simulation.trajectory import Trajectory, read_trajectory
+from dalembert.simulation.turning import warn_of_far_turns
 
 if TYPE_CHECKING:
     from dalembert.gradients.check import Check
@@ -386,15 +388,18 @@ class Simulation:
         self.set_target(joint, (trajectory.time, values))
 
     @checked
-    def solve_pose(self, wishes: Mapping[str, ArrayLike], *, weights: Mapping[str, float] | None = None) -> dict[str, np.ndarray]:
-        """Coordinates of all joints in the pose nearest to wished coordinates that the passive joints allow.
+    def solve_pose(
+        self, wishes: Mapping[str, ArrayLike] | None = None, *, aims: Sequence[Aim] = (), weights: Mapping[str, float] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Coordinates of all joints in the pose nearest to wished coordinates, and to ``aims`` of bodies, that the passive joints allow.
 
-        Inverse kinematics of the whole mechanism with its drives free: targets taken from the answer are consistent.
-        ``weights``: how much each wish counts (1 by default). The simulation itself stays as it is.
+        Inverse kinematics of the whole mechanism with its drives free, loops included: targets taken from the answer are consistent.
+        ``aims``: where points and frames of bodies shall be, such as ``Aim(body="hand", position=(1, 0, 2))``; ``weights``: how much each
+        wish counts (1 by default). The simulation itself stays as it is.
         """
         if self._moved:
             self._setup.resume(self._here())
-        return self._setup.solve_pose(wishes, weights or {})
+        return self._setup.solve_pose(wishes or {}, weights or {}, aims)
 
     def resolve_overlaps(self) -> None:
         """Move bodies that overlap apart, as little as possible, and joints beyond their limits to the nearest end; joints stay closed.
@@ -699,7 +704,9 @@ class Simulation:
         if watch is not None:
             watch.look(self)
             watch.report(mechanism.name, dt, self._energy_bound)
-        return finish()
+        run = finish()
+        warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
+        return run
 
     @contextmanager
     def _whole(self, numbers: np.ndarray, recording: Any) -> Iterator[None]:

@@ -51,11 +51,11 @@ class Table:
         time = min(max(time, self.start), self.end)
         return self._spline(time) if self._rotation is None else np.concatenate([self._spline(time), self._rotation(time).as_rotvec()])
 
-    def basis(self, times: ArrayLike) -> np.ndarray:
-        """(times, points) how much each point of the table counts at some times (s), but in free rotations."""
+    def basis(self, times: ArrayLike, order: int = 0) -> np.ndarray:
+        """(times, points) how much each point of the table counts at some times (s), but in free rotations; in rates or accelerations with order 1 or 2."""
         from scipy.interpolate import CubicSpline
 
-        return CubicSpline(self.times, np.eye(len(self.times)))(np.clip(times, self.start, self.end))
+        return CubicSpline(self.times, np.eye(len(self.times)))(np.clip(times, self.start, self.end), order)
 
     def derivative(self, time: float, order: int) -> np.ndarray | None:
         """Rate or acceleration, order 1 or 2; None where rotations are differenced."""

@@ -526,4 +526,7 @@ def rounding_floor(stage):
         child = model.bodies[joint.child]
         for k in range(joint.rows):
             size = max(size, abs(work.joints[i].mu[k]) / child.mass * (1.0 + 1.0 / child.length))
+    for i in range(model.couplings.shape[0]):
+        if model.couplings[i].kind == GEAR:
+            size = max(size, 4.0 * (1.0 + abs(model.couplings[i].ratio)) / gamma)
     return 4e-15 * size

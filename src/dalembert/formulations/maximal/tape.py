@@ -45,6 +45,9 @@ class Tape:
         self.count = mark[0]
         del self.steps[mark[1] :]
 
+    def cut(self, first: int, last: int) -> None:
+        """Keep the entries from ``first`` to before ``last`` of what is not in the arrays."""
+
     def parts(self) -> list[tuple[int, Tape]]:
         """The tape knot by knot: (number of the knot that a part begins at, its part, which counts knots from there)."""
         starts = np.flatnonzero(self.arrays.kind[: self.count, 0] == 0) if hasattr(self.arrays, "kind") else np.arange(self.count)
@@ -56,6 +59,7 @@ class Tape:
             first, last = int(starts[own[0]]), int(ends[own[-1]])
             part.arrays, part.count = type(self.arrays)(*(array[first:last] for array in self.arrays)), last - first
             part.begin = first
+            part.cut(first, last)
             part.steps = [self.steps[i]._replace(knot=0) for i in own]
             found.append((knot, part))
         return found

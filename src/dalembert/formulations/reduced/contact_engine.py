@@ -141,6 +141,11 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def new_tape(self, steps: int) -> TouchingTape:
         """Room for what some steps leave behind."""
         self.refuse_derivatives()
+        if not self.pulls:
+            raise GradientError(
+                f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: contacts, limits or dry friction meet coordinate maps or charts that change in it; "
+                "use Variational or Implicit for maps, rotations='exponential' for charts"
+            )
         make = partial(new_contact_tape, len(self.tree.nodes), len(self.ties.rows))
         return self.touching_tape(make, steps, 1 if self.options.method == "bdf1" else len(self.tableau.b))
 

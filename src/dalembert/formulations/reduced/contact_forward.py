@@ -18,7 +18,7 @@ from dalembert.formulations.maximal.contact_engine import Section
 from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
-from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows, read_nodes
+from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter
 from dalembert.formulations.reduced.contact_tape import place_past, recall_encounter, stand
@@ -62,6 +62,8 @@ class ContactForward(ReducedForward):
         self.section: Section | None = None
         self.touch: Touch | None = None
         self.scene: Any = None
+        #: whether what was put last is a state beside the run's, and not another mechanism
+        self.beside = False
         # contacts are smaller than what joints hold; and of polyhedra other features may touch not far from here
         self.reach = 0.02 if np.any(engine.pairs.shapes.geometries["form"] == POLYHEDRON) else 0.2
 
@@ -98,7 +100,7 @@ class ContactForward(ReducedForward):
         recall_encounter(stage, self.engine.at_knot, self.scene, tape.arrays, section.kept, section.first, entry, self.touch)
 
     def move_nodes(self, stage: Stage, tape: Any, entry: int, beside: np.ndarray, step: float, tangent: np.ndarray) -> None:
-        self.scene = self.nodes.put(step, tangent, stage.model)
+        self.scene, self.beside = self.nodes.put(step, tangent, stage.model), stage.model is self.model
         knot, past, bodies = self.engine.at_knot, tape.arrays.nodes[entry].copy(), self.engine.tree.node_of
         for name in NODE_STATE.names or ():
             past[name] = beside[name]
@@ -112,12 +114,12 @@ class ContactForward(ReducedForward):
     def open(self, stage: Stage) -> bool:
         assert self.touch is not None
         place_rows(stage.model, stage.work, self.scene, self.touch.rows_at)
-        return open_encounter(stage, self.scene, self.bars, self.touch)
+        fine = open_encounter(stage, self.scene, self.bars, self.touch)
+        self.nodes.hold(stage.work.bodies)
+        return fine
 
     def node_values(self, c: float) -> np.ndarray:
-        values = np.zeros((len(self.touching), 3))
-        read_nodes(self.scene, c, values)
-        return values
+        return self.nodes.read(self.scene, self.work.bodies, c, self.beside)
 
     def solve_nodes(self, stage: Stage, values: np.ndarray, tangent: np.ndarray) -> np.ndarray:
         rows, vector = np.zeros_like(tangent), stage.work.vector["v"]

@@ -23,7 +23,7 @@ from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
 from dalembert.model.compile_forces import coupling_names
-from dalembert.model.tree import AXIS, POINT, SPLINE, build_tree
+from dalembert.model.tree import AXIS, FOLLOWER, POINT, SPLINE, build_tree
 from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCE
 
@@ -82,6 +82,8 @@ class ReducedEngine(TreeEngine):
         )
         if self.tape is None:
             outcome, done, size = self.enter(run_steps, count == 1, *arguments)
+        elif not self.pulls:
+            outcome, done, size = self._run_whole(self.tape, numbers, recording, inputs, first, count, dt)
         else:
             from dalembert.formulations.reduced.tape import tape_steps
 
@@ -97,21 +99,51 @@ class ReducedEngine(TreeEngine):
 
     # ---- derivatives
 
+    @property
+    def pulls(self) -> bool:
+        """Whether the equations of its stages can be pulled back; steps are differenced as a whole otherwise."""
+        return not self.mechanism.maps and not (self.options.switch_charts and bool(np.any(self.starter.charts)))
+
+    def _run_whole(self, tape: Any, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> tuple[int, int, float]:
+        """``run_steps`` step by step, each kept as a whole."""
+        from dalembert.formulations.reduced.stepwise import inputs_of_step
+
+        outcome, size = SOLVED, 0.0
+        for index in range(count):
+            before, one = numbers.copy(), inputs_of_step(inputs, index)
+            outcome, made, size = run_steps(
+                self.model, self.tree.nodes, self.view(numbers), one, self.step_options, self.work, self.own, self.ties, recording, first + index, 1, dt,
+            )
+            if made == 0:
+                return outcome, index, size
+            tape.keep(before, numbers, one, dt)
+        return outcome, count, size
+
+    def whole_state(self) -> ReducedState:
+        """A state with nothing in it."""
+        return self.view(self._new_state())
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        built = super().model_of(mechanism)
+        built.tree.nodes["driven"][self.maps.nodes] = FOLLOWER
+        built.tree.nodes["switch"] = self.options.switch_charts
+        return built
+
     def refuse_derivatives(self) -> None:
         """Raise GradientError for what has no derivative yet."""
-        for element in self.mechanism.maps:
-            raise GradientError(f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: it has the coordinate map {element.name!r}; Variational and Implicit do")
         for joint in self.mechanism.joints:
             if not joint.type.has_rows:
                 raise GradientError(
                     f"runs of {self.mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone"
                 )
-        if self.options.switch_charts and np.any(self.starter.charts):
-            raise GradientError(f"runs of {self.mechanism.name!r} cannot be differentiated where charts may change: leave switch_charts out, or use rotations='exponential'")
 
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
         self.refuse_derivatives()
+        if not self.pulls:
+            from dalembert.formulations.reduced.stepwise import StepTape
+
+            return StepTape(len(self._new_state()), steps)
         from dalembert.formulations.reduced.tape import new_tape
 
         each = 1 if self.options.method == "bdf1" else len(self.tableau.b)
@@ -122,7 +154,13 @@ class ReducedEngine(TreeEngine):
         """A backward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.reduced.derivative import ReducedAdjoint
 
-        return ReducedAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+        arguments = self, recording, inputs, knots, dt, coordinates, cotangents
+        if self.pulls:
+            return ReducedAdjoint(*arguments)
+        from dalembert.formulations.reduced.stepwise import StageSteps
+        from dalembert.formulations.reduced.stepwise_derivative import StepwiseAdjoint
+
+        return StepwiseAdjoint(StageSteps(self), *arguments)
 
     def forward(
         self, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
@@ -130,7 +168,13 @@ class ReducedEngine(TreeEngine):
         """A forward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.reduced.sensitivities import ReducedForward
 
-        return ReducedForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
+        arguments = self, recording, inputs, knots, dt, coordinates, models, step, change
+        if self.pulls:
+            return ReducedForward(*arguments)
+        from dalembert.formulations.reduced.stepwise import StageSteps
+        from dalembert.formulations.reduced.stepwise_derivative import StepwiseForward
+
+        return StepwiseForward(StageSteps(self), *arguments)
 
     def coordinate_names(self) -> tuple[str, ...]:
         """Of the coordinates of its states: joints, or bodies without one, with a number where they have several."""

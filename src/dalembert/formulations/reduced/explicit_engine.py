@@ -29,7 +29,7 @@ from dalembert.formulations.reduced.explicit import (
     record,
     run_steps,
 )
-from dalembert.formulations.reduced.forward import Flow, new_flow
+from dalembert.formulations.reduced.forward import Flow, FlowScratch, new_flow
 from dalembert.formulations.reduced.linearly_implicit import new_soft
 from dalembert.formulations.reduced.maps import OWN_STATE
 from dalembert.formulations.reduced.options import Reduced
@@ -40,13 +40,12 @@ from dalembert.formulations.reduced.tree_engine import TreeEngine
 from dalembert.kernels.ahead import prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.compile import new_work
+from dalembert.model.records import Model
 from dalembert.model.tree import SPLINE, build_tree
 
 if TYPE_CHECKING:
     from dalembert.formulations.reduced.explicit_tape import ExplicitTape
 
-#: methods whose steps have derivatives
-DIFFERENTIABLE = ("rk4", "semi_implicit")
 KINDS = {
     "rk4": RK4, "semi_implicit": SEMI_IMPLICIT, "linearly_implicit": LINEARLY_IMPLICIT, "kkt_velocity": KKT_VELOCITY, "kkt_acceleration": KKT_ACCELERATION,
 }
@@ -69,10 +68,7 @@ class FlowEngine(TreeEngine):
         super().__init__(mechanism, options)
         self.tree = build_tree(mechanism, self.model)
         self.ties = build_ties(mechanism, self.model, self.tree)
-        self.own = new_flow(self.tree.nodes)
-        for at, node in zip(self.own.nodes, self.tree.nodes):
-            if node["kind"] == SPLINE and node["count"] == 2:
-                at["extra"][3] = self.model.joints["armature"][node["joint"], node["direction"] + 1]
+        self.own = self.new_scratch(self.tree.nodes, self.model)
         self.model = self.model._replace(splines=self.tree.splines)
         nodes = len(self.tree.nodes)
         self.placing = new_scratch(nodes, len(self.own.splines))
@@ -84,6 +80,18 @@ class FlowEngine(TreeEngine):
         #: wrenches act on bodies whatever the inputs; rows stay closed
         self.loaded = bool(len(self.ties.rows) or len(self.model.loads) or np.any(self.model.bodies["wrench"]))
         self.closed = bool(np.isin(self.ties.rows["kind"], (CLOSED, KEPT)).any())
+
+    def new_scratch(self, nodes: np.ndarray, model: Model) -> FlowScratch:
+        """Room for forward dynamics of a tree's nodes."""
+        scratch = new_flow(nodes)
+        for at, node in zip(scratch.nodes, nodes):
+            if node["kind"] == SPLINE and node["count"] == 2:
+                at["extra"][3] = model.joints["armature"][node["joint"], node["direction"] + 1]
+        return scratch
+
+    def whole_state(self) -> ReducedState:
+        """A state with nothing in it, as methods with stages have it."""
+        return ReducedState(np.zeros(len(self.tree.nodes), NODE_STATE), np.zeros(self.sizes[1], JOINT_STATE), np.zeros(0, OWN_STATE), np.zeros(self.clock_size))
 
     def takes_limits(self, mechanism: Mechanism) -> bool:
         """Whether what is bounded in a mechanism is for this method."""
@@ -157,7 +165,7 @@ class ExplicitEngine(FlowEngine):
             return self._advance(numbers, recording, source, first, count, dt)
         try:
             for index in range(first, first + count):
-                tape.keep(self.view(numbers), source.samples(index, 1, self.fractions))
+                tape.keep(self.view(numbers), source.samples(index, 1, self.fractions), dt)
                 if self._advance(numbers, recording, source, index, 1, dt) == 0:
                     tape.samples.pop()
                     return index - first
@@ -189,22 +197,19 @@ class ExplicitEngine(FlowEngine):
 
     # ---- derivatives
 
-    #: through controllers they do not go yet
-    follows_control = False
+    @property
+    def pulls(self) -> bool:
+        """Whether the equations of its steps can be pulled back; steps are differenced as a whole otherwise."""
+        return self.options.method in ("rk4", "semi_implicit") and not self.closed and not np.any(self.tree.nodes["driven"])
 
     def new_tape(self, steps: int) -> ExplicitTape:
         """Room for what some steps leave behind."""
-        where, method = f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated", self.options.method
-        if method not in DIFFERENTIABLE:
-            why = "a step is made with derivatives of the forces, whose own derivatives are not known" if method == "linearly_implicit" else "it is a baseline"
-            raise GradientError(f"{where}: {why}. Use an implicit method such as 'bdf2'.")
-        if self.closed:
-            raise GradientError(f"{where} yet, as it has loops, which such steps close by a projection: use an implicit method such as 'bdf2'")
         for joint in self.mechanism.joints:
             if not joint.type.has_rows:
-                raise GradientError(f"{where} yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone")
-        if np.any(self.tree.nodes["driven"]):
-            raise GradientError(f"{where} yet, as it has prescribed motions: use an implicit method such as 'bdf2'")
+                raise GradientError(
+                    f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated yet: joint {joint.name!r}, a "
+                    f"{type(joint.type).__name__}, is known by its motion alone"
+                )
         from dalembert.formulations.reduced.explicit_tape import ExplicitTape
 
         return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)
@@ -212,13 +217,17 @@ class ExplicitEngine(FlowEngine):
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.reduced.explicit_derivative import ExplicitAdjoint
+        from dalembert.formulations.reduced.stepwise import FlowSteps
+        from dalembert.formulations.reduced.stepwise_derivative import StepwiseAdjoint
 
-        return ExplicitAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
+        arguments = self, recording, inputs, knots, dt, coordinates, cotangents
+        return ExplicitAdjoint(*arguments) if self.pulls else StepwiseAdjoint(FlowSteps(self), *arguments)
 
     def forward(
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
     ) -> Forward:
         """A forward pass over the first ``knots`` knots of a run."""
-        from dalembert.formulations.reduced.explicit_derivative import ExplicitForward
+        from dalembert.formulations.reduced.stepwise import FlowSteps
+        from dalembert.formulations.reduced.stepwise_derivative import StepwiseForward
 
-        return ExplicitForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
+        return StepwiseForward(FlowSteps(self), self, recording, inputs, knots, dt, coordinates, models, step, change)

@@ -61,13 +61,18 @@ class ExplicitTape(Tape):
 
         super().__init__(arrays, room)
         self.samples: list[Samples] = []
+        self.dt = 0.0
 
-    def go_back(self, mark: tuple[int, int]) -> None:
+    def go_back(self, mark: tuple[int, ...]) -> None:
         super().go_back(mark)
         del self.samples[mark[0] :]
 
-    def keep(self, before: Any, samples: Samples) -> None:
+    def cut(self, first: int, last: int) -> None:
+        self.samples = self.samples[first:last]
+
+    def keep(self, before: Any, samples: Samples, dt: float) -> None:
         """A step is about to be made."""
+        self.dt = dt
         self.reserve(1)
         self.arrays.nodes[self.count], self.arrays.joints[self.count] = before.nodes, before.joints
         self.samples.append(samples)

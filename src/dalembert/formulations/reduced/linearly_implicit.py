@@ -111,6 +111,16 @@ def soften_joint(flow, node, at, h):
         at.tau[j] += h * K * at.v[j]
 
 
+@inline
+def harden_joint(flow, node, at):
+    """Leave the reflected inertia alone in a node's pivot: what comes after a step has no part in how it was made."""
+    for k in range(6):
+        at.extra[k] = 0.0
+    if node.kind != POINT:
+        for j in range(node.count):
+            at.extra[3 * j] = flow.model.joints[node.joint].armature[node.direction + j]
+
+
 @kernel
 def soften_ball(joint, node, at, h):
     """The same for a free rotation; that its torque turns with it is left out."""
@@ -235,6 +245,8 @@ def linearly_implicit_accelerations(flow, soft, h, pull):
                     nodes[i].a[j] += answers[i].a[j]
     size = 0.0
     for i in range(tree.shape[0]):
+        if tree[i].acts and not tree[i].driven:
+            harden_joint(flow, tree[i], nodes[i])
         size += abs(nodes[i].a[0]) + abs(nodes[i].a[1]) + abs(nodes[i].a[2])
     return isfinite(size)
 

@@ -103,8 +103,8 @@ def carry_loads(encounter):
 class ProgramsEngine(ContactEngine):
     """A mechanism with contacts stepped by linearly implicit Euler and quadratic programs."""
 
-    #: solutions of programs are not differentiated
     adjoint = None  # type: ignore[assignment]
+    without_derivatives = "solutions of the paper's programs are not differentiated; use an implicit method such as 'bdf2'"
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)

@@ -11,7 +11,7 @@ from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal.bars import new_bars
-from dalembert.formulations.maximal.forward import PASSES, VelocityForward, check_finite, turn_between, turned
+from dalembert.formulations.maximal.forward import VelocityForward, check_finite, turn_between, turned
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.adjoint import open_stage
 from dalembert.formulations.reduced.derivative import end_of_step
@@ -23,6 +23,9 @@ from dalembert.formulations.reduced.tape import recall_stage
 from dalembert.model.placement import Placement
 from dalembert.model.records import Model
 from dalembert.model.tree import POINT, TARGET, Tree
+
+#: passes of refinement: Newton's matrix leaves out how rows of loops turn, which matters where impacts load them
+PASSES = 20
 
 
 class Built(NamedTuple):

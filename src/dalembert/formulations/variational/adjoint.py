@@ -29,10 +29,10 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_target,
 )
 from dalembert.formulations.variational.equations import (
+    coordinate_moved,
     jacobian,
     mean_velocity,
     momentum_derivative,
-    next_coordinate,
     residual,
     rotate_gradient,
 )
@@ -94,7 +94,7 @@ def pull_accept(interval, bars):
         for k in range(joint.locks, joint.rows):
             direction = joint.row_direction[k]
             if joint.armature[direction] > 0.0:
-                moved = next_coordinate(work.bodies, joint, at, direction) - at.coordinate[direction]
+                moved = coordinate_moved(work.bodies, joint, at, direction)
                 bar.armature[direction] += bar.after[direction] * moved / dt
                 pull_moved(model, work, bars, i, direction, bar.after[direction] * joint.armature[direction] / dt, -1.0)
     for i in range(model.couplings.shape[0]):
@@ -162,7 +162,7 @@ def pull_law_row(interval, bars, index, k):
     direction, b = joint.row_direction[k], bar.b[k]
     bar.mu[k] += b
     bar.damping[direction] += b * h * pull_rate(model, work, bars, index, k, b * h * joint.damping[direction])
-    moved = next_coordinate(work.bodies, joint, at, direction) - at.coordinate[direction]
+    moved = coordinate_moved(work.bodies, joint, at, direction)
     # the row reads the spin also where a direction has none: its bar goes nowhere then
     bar.armature[direction] += b * moved / dt
     if joint.armature[direction] > 0.0 or joint.follows[direction]:

@@ -21,10 +21,10 @@ from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damp
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.formulations.maximal.sizes import body_sizes
 from dalembert.kernels import inline, kernel
-from dalembert.model.couplings import coordinate_from, evaluate_coupling
+from dalembert.model.couplings import evaluate_coupling, moved_from
 from dalembert.model.frames import relative
 from dalembert.model.pose import add_to_slot, put6
-from dalembert.model.records import CONSTRAINT, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.records import CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, direction_gradient, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -197,7 +197,7 @@ def balance(interval):
             direction = joint.row_direction[k]
             at.r[k] = at.mu[k] + h * joint.damping[direction] * rate
             if joint.armature[direction] > 0.0 or joint.follows[direction]:
-                moved = next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]
+                moved = coordinate_moved(bodies, joint, at, direction)
                 at.r[k] += joint.armature[direction] * moved / dt - at.spin[direction]
                 if joint.follows[direction]:
                     at.r[k] -= dt * servo_at_end(joint, at, direction, moved, dt)[0]
@@ -298,12 +298,12 @@ def subtract_damping(body, fixed, blocks, D, dt, h):
 
 
 @kernel
-def next_coordinate(bodies, joint, at, direction):
-    """One coordinate of a joint at the pose the iterate leads to, unwrapped against the knot's."""
+def coordinate_moved(bodies, joint, at, direction):
+    """By how much one coordinate of a joint moves from the knot to the pose that the iterate leads to."""
     parent = bodies[joint.parent]
     child = bodies[joint.child]
     y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
-    return coordinate_from(joint, at, direction, y, C)
+    return moved_from(joint, at, direction, y, C)
 
 
 @inline
@@ -317,7 +317,7 @@ def servo_at_end(joint, at, direction, moved, dt):
 @kernel
 def spin_after(bodies, joint, at, direction, dt):
     """Momentum of a direction's reflected inertia over the interval: that of the Lagrangian a/2 ((next - now)/dt)^2."""
-    return joint.armature[direction] * (next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]) / dt
+    return joint.armature[direction] * coordinate_moved(bodies, joint, at, direction) / dt
 
 
 @inline
@@ -418,7 +418,7 @@ def jacobian(interval):
             if joint.armature[direction] > 0.0 or joint.follows[direction]:
                 weight = joint.armature[direction]
                 if joint.follows[direction]:
-                    moved = next_coordinate(bodies, joint, at, direction) - at.coordinate[direction]
+                    moved = coordinate_moved(bodies, joint, at, direction)
                     _, stiffness, damping = servo_at_end(joint, at, direction, moved, dt)
                     weight -= dt * (dt * stiffness + damping)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
@@ -523,6 +523,9 @@ def rounding_floor(interval):
             size = max(size, push / second.mass + twist / (second.mass * second.length))
             if first.mass > 0.0:
                 size = max(size, push / first.mass + twist / (first.mass * first.length))
+    for i in range(model.couplings.shape[0]):
+        if model.couplings[i].kind == GEAR:
+            size = max(size, 4.0 * (1.0 + abs(model.couplings[i].ratio)) / dt)
     for i in range(bodies.shape[0] - 1):
         for c in range(3):
             size = max(size, abs(bodies[i].v[c]))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, pi, sin
 from typing import TYPE_CHECKING
 
 from dalembert.checks import one_of
@@ -44,6 +45,11 @@ class Variational:
             raise ModelError('Variational: events="exact" takes the exact cone alone')
         if self.impacts == "sequential" and not self.events:
             raise ModelError('Variational: impacts="sequential" needs events="exact", where impacts have a moment of their own')
+
+    @staticmethod
+    def turn_error(turn: float) -> float:
+        """How far a steady turn of ``turn`` (rad) per step runs ahead of its speed, relative to the angle: its momentum is J sin(turn) / dt."""
+        return turn / sin(turn) - 1.0 if turn < 0.5 * pi else inf
 
     def engine(self, mechanism: Mechanism) -> VariationalEngine:
         """What runs a mechanism in this formulation."""

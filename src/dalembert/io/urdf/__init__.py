@@ -19,7 +19,9 @@ def load_urdf(path: Path, options: Options, meter: Meter) -> Mechanism:
     """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it."""
     options.refuse("URDF", "keyframe", "actuators")
     text = read_model(path, meter)
-    scan_xml(text, path, meter)
+    elements = scan_xml(text, path, meter)
+    if len(elements) == 1:
+        raise ModelError(f"{path} is empty: its <{elements[0].tag}> holds no links")
     return Reader(_parse(text, path), read_extras(text), path, options, meter).mechanism()
 
 

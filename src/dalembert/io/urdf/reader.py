@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.errors import ModelError
+from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
 from dalembert.io.hulls import hull
@@ -50,6 +50,9 @@ class Reader:
             index[name] = len(self.robot.links)
             self.meter.elements(PER_LINK, f"link {name!r}")
             self.robot.links.append(self._link(name, joint, index, *poses[name]))
+        for link in self.robot.links:  # last, so that pictures take of the budget what is left
+            for visual in self.links[link.name].visuals or []:
+                self._draw(link, visual)
         mechanism = build(self.robot, merge_fixed=self.options.merge_fixed)
         for joint in self.model.joints:
             self._mimic(mechanism, joint)
@@ -111,8 +114,6 @@ class Reader:
             link.floating = True
         elif joint.type != "fixed":
             link.joints.append(self._joint(joint, position, rotation))
-        for visual in source.visuals or []:
-            self._draw(link, visual)
         for k, collision in enumerate(source.collisions or [] if self.options.contacts else []):
             self._touch(link, collision, collision.name or f"{name} collision{f' {k + 1}' if k else ''}")
         return link
@@ -185,11 +186,30 @@ class Reader:
             self.report.append(f"joint {joint.name!r} mimics {joint.mimic.joint!r}, which does not move: left out")
             return
         ratio, offset = (1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier), joint.mimic.offset or 0.0
+        self._share_limits(mechanism, str(ends[0]), str(ends[1]), float(ratio), float(offset))
         mechanism.gear(fresh(f"{joint.name} mimic", set(mechanism._names), "gear"), ends[0], ends[1], ratio=float(ratio), offset=float(offset))  # type: ignore[arg-type]
+
+    def _share_limits(self, mechanism: Mechanism, follower: str, leader: str, ratio: float, offset: float) -> None:
+        """Let the leader keep what limits both: two ends that are reached at once would share the force of one in no certain way."""
+        (low, high), (first, last) = (mechanism[name].type.limits[0] for name in (follower, leader))
+        if ratio == 0.0 or not np.isfinite((low, high)).any():
+            return
+        ends = sorted(((low - offset) / ratio, (high - offset) / ratio))
+        both = max(first, ends[0]), min(last, ends[1])
+        mechanism.change(follower, limits=None)
+        if both[0] < both[1]:
+            mechanism.change(leader, limits=both)
+        else:
+            self.report.append(f"joint {follower!r} mimics {leader!r}, and the limits of both leave no room: its own are not enforced")
 
     def _draw(self, link: Link, visual: Any) -> None:
         shift, turn = self._pose(visual.origin, f"a visual of link {link.name!r}")
-        shape = self.shapes.shape(visual.geometry, f"a visual of link {link.name!r}")
+        try:
+            shape = self.shapes.shape(visual.geometry, f"a visual of link {link.name!r}")
+        except BudgetError as error:  # pictures are not worth refusing a robot
+            self.meter.look_at_clock()
+            self.report.append(f"a visual of link {link.name!r} is not drawn: {error}")
+            return
         if shape is not None:
             link.drawings.append(Drawing(shape, link.origin + link.rotation.apply(shift), link.rotation * turn, self._colour(visual.material)))
 

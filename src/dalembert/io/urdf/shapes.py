@@ -109,6 +109,8 @@ class Shapes:
                     folder = self.root / title if title not in ("", ".", "..") and (self.root / title).is_dir() else self.root
                 return None if folder is None else inside(folder, folder, rest, self.path, self.meter)
         name = name.removeprefix("file://")
+        if Path(name).is_absolute() and not Path(name).exists():  # a place on the machine of whoever wrote it
+            return None
         return inside(self.root or package or home, home, name, self.path, self.meter)
 
 
