@@ -96,6 +96,7 @@ def throw_chain(seed: int) -> None:
     sim.run(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:.*turns by")
 @pytest.mark.parametrize("seed", [9, 226, 360, 371, 528, 670])
 def test_chains_thrown_on_the_ground(seed):
     """The blow of a joint is far larger than what gravity does in a step: a start near the boundary of the cones comes to a halt there."""
@@ -103,6 +104,7 @@ def test_chains_thrown_on_the_ground(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*turns by")
 def test_many_chains_thrown_on_the_ground():
     failed = []
     for seed in range(1000, 1500):
