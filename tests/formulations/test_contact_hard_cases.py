@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert import zoo
@@ -61,3 +62,54 @@ def test_a_guess_within_a_loose_tolerance_is_accepted(make, tolerance):
         exact = da.Simulation(make(), da.Variational(dt=dt)).run(200 * dt)
         assert trajectory.substeps.max() == 1
         assert np.abs(trajectory.position - exact.position).max() < tolerance
+
+
+def thrown_chain(seed: int) -> tuple[da.Mechanism, float, np.ndarray]:
+    """Two to six links of all kinds, of masses over two decades, on a line; a step (s) and the velocity (m/s) at which they fly at the ground."""
+    rng = np.random.default_rng([99, seed])
+    chain = da.Mechanism(f"chain {seed}")
+    chain.ground(friction=float(rng.choice([0.0, 0.5, rng.uniform(0.0, 2.0)])), restitution=float(rng.choice([0.0, 0.5, 1.0])))
+    count = int(rng.integers(2, 7))
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+    middle, along = np.array([0.0, 0.0, 1.2 + 0.15 * count]), 0.3 * turn[:, 0]
+    for i in range(count):
+        mass, kind = float(10.0 ** rng.uniform(-1.0, 1.0)), rng.choice(3)
+        shapes = da.Capsule(length=0.22, radius=0.03, mass=mass, axis="x"), da.Box(size=(0.26, 0.06, 0.05), mass=mass), da.Sphere(radius=0.08, mass=mass)
+        orientation = Rotation.from_matrix(turn).as_quat(scalar_first=True)
+        chain.body(f"link {i}", shapes[kind], position=middle + i * along, orientation=orientation, collide=True)
+        if i > 0:
+            kind, ends = rng.choice(4), rng.random() < 0.5
+            hinge = da.Revolute(axis="y", limits=(-0.8, 0.8)) if ends else da.Revolute(axis="z")
+            joint = (hinge, da.Spherical(), da.Universal(), da.Fixed())[kind]
+            chain.joint(f"joint {i}", joint, f"link {i - 1}", f"link {i}", at=middle + (i - 0.5) * along)
+    dt, velocity = float(rng.choice([0.001, 0.002, 0.005, 0.01])), 3.0 * rng.normal(size=3)
+    velocity[2] = -abs(velocity[2]) - 2.0
+    return chain, dt, velocity
+
+
+def throw_chain(seed: int) -> None:
+    chain, dt, velocity = thrown_chain(seed)
+    sim = da.Simulation(chain, da.Variational(dt=dt), energy_bound=None)
+    for body in chain.bodies:
+        sim.set_velocity(body.name, linear=velocity)
+    sim.run(0.5)
+
+
+@pytest.mark.filterwarnings("ignore:.*turns by")
+@pytest.mark.parametrize("seed", [9, 226, 360, 371, 528, 670])
+def test_chains_thrown_on_the_ground(seed):
+    """The blow of a joint is far larger than what gravity does in a step: a start near the boundary of the cones comes to a halt there."""
+    throw_chain(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*turns by")
+def test_many_chains_thrown_on_the_ground():
+    failed = []
+    for seed in range(1000, 1500):
+        try:
+            throw_chain(seed)
+        except da.StepFailure as failure:
+            failed.append(str(failure))
+    assert len(failed) <= 2, "\n".join(failed)

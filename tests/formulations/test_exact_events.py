@@ -216,6 +216,12 @@ def test_random_scenes_gain_no_energy():
         assert rise(run.energy().total) < 1e-3, seed
 
 
+@pytest.mark.parametrize("formulation", [da.Implicit, da.Reduced])
+def test_other_formulations_say_who_finds_impact_times(formulation):
+    with pytest.raises(da.ModelError, match=r"Variational.*events"):
+        formulation(dt=0.01, events="exact")
+
+
 @pytest.mark.parametrize("bad", [dict(events="rough"), dict(events="exact", cone="linear"), dict(impacts="sequential")])
 def test_what_does_not_go_together_is_refused(bad):
     with pytest.raises(da.ModelError, match="events"):

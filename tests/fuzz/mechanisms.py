@@ -1,6 +1,7 @@
 """Random mechanisms as recipes: lists of calls that can be made, printed as a program, and shrunk one by one."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,22 @@ class Make:
 
     def __repr__(self) -> str:
         return f"da.{self.name}({', '.join(f'{key}={value!r}' for key, value in self.arguments)})"
+
+
+@dataclass(frozen=True)
+class Wave:
+    """A function of time: sizes times sin(rate t), one number or as many as there are sizes."""
+
+    sizes: tuple[float, ...]
+    rate: float
+
+    def __call__(self, time: float) -> Any:
+        values = [size * math.sin(self.rate * time) for size in self.sizes]
+        return values if len(values) > 1 else values[0]
+
+    def __repr__(self) -> str:
+        terms = [f"{size!r} * math.sin({self.rate!r} * t)" for size in self.sizes]
+        return f"lambda t: [{', '.join(terms)}]" if len(terms) > 1 else f"lambda t: {terms[0]}"
 
 
 def made(value: Any) -> Any:
@@ -91,7 +108,7 @@ class Recipe:
 
     def program(self) -> str:
         """What does the same."""
-        lines = ["import dalembert as da", f"mechanism = da.Mechanism('random', gravity={self.gravity!r})"]
+        lines = ["import math", "import dalembert as da", f"mechanism = da.Mechanism('random', gravity={self.gravity!r})"]
         lines += [call.line("mechanism") for call in self.build]
         lines += [f"sim = da.Simulation(mechanism, {self.method!r})", *(call.line("sim") for call in self.begin)]
         return "\n".join([*lines, f"run = sim.run({self.steps} * {self.dt!r})"]).replace("'world'", "mechanism.world")
@@ -149,13 +166,15 @@ def random_recipe(rng: np.random.Generator, method: str, options: dict[str, Any]
 
     ``touching``: limits, dry friction, bearings and contacts may occur.
     """
-    maker = Maker(rng, touching)
+    maker = Maker(rng, touching, touching and rng.random() < 0.15)
     maker.tree(int(rng.integers(1, 7)))
     if rng.random() < 0.3:
         maker.loops(int(rng.integers(1, 3)))
     maker.forces()
     if touching and rng.random() < 0.3:
         maker.contacts()
+    if maker.shaped:
+        maker.obstacles()
     maker.begins()
     gravity = (0.0, 0.0, 0.0) if rng.random() < 0.2 else (0.0, 0.0, -9.81)
     dt = float(f"{dt * 10.0 ** rng.uniform(-1.0, 0.5):.2g}")
@@ -165,8 +184,10 @@ def random_recipe(rng: np.random.Generator, method: str, options: dict[str, Any]
 class Maker:
     """A recipe in the making."""
 
-    def __init__(self, rng: np.random.Generator, touching: bool) -> None:
-        self.rng, self.touching = rng, touching
+    def __init__(self, rng: np.random.Generator, touching: bool, shaped: bool) -> None:
+        self.rng, self.touching, self.shaped = rng, touching, shaped
+        #: all places and points on one line, where loops are at dead centres
+        self.straight = bool(rng.random() < 0.08)
         self.build: list[Call] = []
         self.begin: list[Call] = []
         self.flags: set[str] = set()
@@ -174,7 +195,7 @@ class Maker:
         self.places: dict[str, np.ndarray] = {}
         self.tree_joints: list[tuple[str, Make]] = []
         #: masses lie around this one
-        self.mass = 10.0 ** rng.uniform(-2.0, 2.0) if rng.random() < 0.3 else 1.0
+        self.mass = 10.0 ** rng.choice([rng.uniform(-2.0, 2.0), -6.0, 6.0], p=[0.8, 0.1, 0.1]) if rng.random() < 0.3 else 1.0
         self.spread = 1.5 if rng.random() < 0.2 else 0.3
 
     def chance(self, share: float) -> bool:
@@ -188,11 +209,28 @@ class Maker:
         mass = self.mass * 10.0 ** rng.uniform(-self.spread, self.spread)
         sides = rng.uniform(0.05, 0.4, 3)
         inertia = mass / 12.0 * (np.sum(sides**2) - sides**2)
-        place = rounded(0.5 * rng.normal(size=3))
-        self.build.append(Call("body", (name,), (("mass", rounded(mass)[0]), ("inertia", tuple(map(tuple, np.diag(rounded(inertia)).tolist()))), ("position", place), ("orientation", self.turn())), name))
+        place = self.near(0.5 * rng.normal(size=3))
+        options: tuple[tuple[str, Any], ...] = (("position", place), ("orientation", self.turn()))
+        if self.shaped:  # what may touch other bodies, obstacles and the ground
+            options += (("shape", self.shape(rounded(mass)[0])), ("collide", True))
+            self.flags |= {"touching", "shaped"}
+        else:
+            options += (("mass", rounded(mass)[0]), ("inertia", tuple(map(tuple, np.diag(rounded(inertia)).tolist()))))
+        self.build.append(Call("body", (name,), options, name))
         self.bodies.append(name)
         self.places[name] = np.array(place)
         return name
+
+    def near(self, place: np.ndarray) -> tuple[float, ...]:
+        """A place that can be printed; on the line, if all are."""
+        return rounded(place * (1.0, 0.0, 0.0)) if self.straight else rounded(place)
+
+    def shape(self, mass: float) -> Make:
+        """A small shape, so that most bodies are apart."""
+        size = rounded(self.rng.uniform(0.03, 0.1, 3))
+        words = (("Sphere", (("radius", size[0]),)), ("Box", (("size", size),)), ("Capsule", (("radius", size[0]), ("length", size[1]))))
+        name, arguments = words[int(self.rng.integers(3))]
+        return Make(name, (*arguments, ("mass", mass)))
 
     def kind(self, names: Sequence[str] | None = None) -> Make:
         """A joint of the table with its axes."""
@@ -235,7 +273,7 @@ class Maker:
             extra["drive"] = "motion"
             self.flags.add("driven")
         if self.touching and extra.get("drive") != "motion":
-            if self.chance(0.25) and not ball:
+            if self.chance(0.25):
                 extra["limits"] = tuple(rounded((-abs(a), b)) for a, b in rng.uniform(0.005, 0.1, (freedom, 2)))
                 extra["restitution"] = rounded(rng.uniform(0, 1))[0] if self.chance(0.3) else 0.0
                 self.flags.add("touching")
@@ -243,13 +281,14 @@ class Maker:
                 extra["friction"] = some(-5.0, 0.5)
                 self.flags.add("touching")
             elif self.chance(0.1) and type.bears:
-                extra["bearing"] = Make("Bearing", (("friction", rounded(rng.uniform(0.05, 0.5))[0]), ("radius", 0.02), ("length", 0.1)))
+                # one whose friction is small against its size: others jam, and have no motion
+                extra["bearing"] = Make("Bearing", (("friction", rounded(rng.uniform(0.01, 0.1))[0]), ("radius", rounded(rng.uniform(0.1, 0.2))[0]), ("length", 0.5)))
                 self.flags.add("touching")
         return Make(kind.name, (*kind.arguments, *extra.items()))
 
     def joint(self, name: str, kind: Make, first: str, second: str) -> None:
         here = self.places[second] if first == "world" else 0.5 * (self.places[first] + self.places[second])
-        place = rounded(here + 0.2 * self.rng.normal(size=3))
+        place = self.near(here + 0.2 * self.rng.normal(size=3))
         ends = tuple(end for end in (first, second) if end != "world")
         self.build.append(Call("joint", (name, kind, first, second), (("at", place), ("frame", self.turn())), name, ends))
 
@@ -308,7 +347,7 @@ class Maker:
             else:
                 self.build.append(Call("cable" if self.chance(0.5) else "path", (f"s{k}", tuple(zip(ends, points))), laws, f"s{k}", needs))
         if self.chance(0.15):
-            self.build.append(Call("drag", ("drag", self.bodies[-1]), (("linear", rounded(self.mass)[0]), ("angular", 0.1)), "drag", (self.bodies[-1],)))
+            self.build.append(Call("drag", ("drag", self.bodies[-1]), (("linear", rounded(self.mass)[0]), ("angular", rounded(0.1 * self.mass)[0])), "drag", (self.bodies[-1],)))
         if self.chance(0.1):
             self.build.append(Call("wrench", (self.bodies[-1],), (("force", rounded(self.mass * rng.normal(size=3))),), "", (self.bodies[-1],)))
             self.flags.add("pushed")
@@ -327,12 +366,27 @@ class Maker:
                 self.build.append(Call("contact_point", (name,), (("point", rounded(0.1 * self.rng.normal(size=3))), ("radius", 0.05)), f"p {name}", (name,)))
         self.flags.add("touching")
 
+    def obstacles(self) -> None:
+        """Shapes that stand still below and between the bodies."""
+        for k in range(int(self.rng.integers(1, 3))):
+            place = rounded(0.5 * self.rng.normal(size=3) - (0.0, 0.0, 0.4))
+            self.build.append(Call("obstacle", (f"o{k}", self.shape(1.0)), (("position", place), ("friction", rounded(self.rng.uniform(0, 1))[0])), f"o{k}"))
+
     def begins(self) -> None:
-        """Rates of joints of trees, velocities of free bodies; where there are loops, what they allow of them."""
-        if "loops" in self.flags:
-            return
+        """Values and rates of joints, inputs and targets over time; bodies that overlap are moved apart."""
         speed = 10.0 ** self.rng.uniform(-1.0, 1.0)
         for name, kind in self.tree_joints:
-            freedom = kind().freedom
-            if freedom and dict(kind.arguments).get("drive") != "motion" and self.chance(0.6):
-                self.begin.append(Call("set_joint", (name,), (("rate", rounded(speed * self.rng.normal(size=freedom))),), "", (name,)))
+            words, freedom = dict(kind.arguments), kind().freedom
+            if not freedom:
+                continue
+            if words.get("drive") == "force" and self.chance(0.5):
+                self.begin.append(Call("set_input", (name, Wave(rounded(self.mass * self.rng.normal(size=freedom)), rounded(self.rng.uniform(1, 30))[0])), (), "", (name,)))
+            if (words.get("drive") == "motion" or "servo" in words) and self.chance(0.5) and "loops" not in self.flags:
+                self.begin.append(Call("set_target", (name, Wave(rounded(0.05 * self.rng.normal(size=freedom)), rounded(self.rng.uniform(1, 20))[0])), (), "", (name,)))
+            elif "loops" not in self.flags and words.get("drive") != "motion":
+                if self.chance(0.15) and "limits" not in words:
+                    self.begin.append(Call("set_joint", (name, rounded(0.3 * self.rng.normal(size=freedom))), (), "", (name,)))
+                if self.chance(0.6):  # where there are loops, joints have no rates of their own
+                    self.begin.append(Call("set_joint", (name,), (("rate", rounded(speed * self.rng.normal(size=freedom))),), "", (name,)))
+        if "shaped" in self.flags:
+            self.begin.append(Call("resolve_overlaps", ()))

@@ -52,6 +52,18 @@ LONG = 60.0
 TALLY: Counter[str] = Counter()
 
 
+#: causes of failures that hold at every step, as the error says them
+NAMED = ("no rigid motion exists", "can jam", "neither overlap nor pass")
+#: whether failures that hold at a sixteenth of the step pass without such a cause; they are counted
+UNNAMED = True
+
+
+def cause(failure: da.StepFailure) -> str:
+    """What an error says of its cause, in short."""
+    said = str(failure)
+    return next((words for words in NAMED if words in said), said.split(":")[-1].split(";")[0].strip()[:50])
+
+
 def method_of(recipe: Recipe) -> str:
     return dict(recipe.method.arguments).get("method", "variational")
 
@@ -65,6 +77,11 @@ def run(recipe: Recipe) -> tuple[da.Simulation, da.Trajectory, list[str]]:
     return sim, trajectory, [type(warning.message).__name__ for warning in said]
 
 
+def rerun(recipe: Recipe) -> da.Trajectory:
+    """The run of a recipe alone."""
+    return run(recipe)[1]
+
+
 def examine(recipe: Recipe) -> str | None:
     """What is wrong with a run, or nothing. Begins with the kind of failure."""
     begun = time.monotonic()
@@ -76,13 +93,20 @@ def examine(recipe: Recipe) -> str | None:
         try:
             run(recipe.with_dt(recipe.dt / 16.0, 16 * recipe.steps))
         except da.StepFailure as again:
-            TALLY[str(again).split(":")[-1].split(";")[0].strip()[:50]] += 1
-            return None
+            TALLY[cause(again)] += 1
+            return None if cause(again) in NAMED or UNNAMED else f"cause: {again}"
         return f"step: {failure}"
+    except da.AssemblyError as error:
+        return None if {"loops", "shaped"} & recipe.flags else f"error: {type(error).__name__}: {error}"  # no pose or rates in a loop
+    except da.OverlapError as error:
+        return None if "touching" in recipe.flags else f"error: {type(error).__name__}: {error}"  # nor one that brings bodies apart
     except Exception as error:
         return f"error: {type(error).__name__}: {error}"
-    if time.monotonic() - begun > LONG:
-        return f"hang: {time.monotonic() - begun:.0f} s"
+    if time.monotonic() - begun > LONG:  # a first run may have waited for kernels
+        begun = time.monotonic()
+        run(recipe)
+        if time.monotonic() - begun > LONG:
+            return f"hang: {time.monotonic() - begun:.0f} s"
     for check in (check_numbers, check_joints, check_energy, check_momentum, check_rates, check_energies, check_forces):
         found = check(recipe, sim.mechanism, trajectory, said)
         if found is not None:
@@ -105,9 +129,14 @@ def check_numbers(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, s
 
 def check_joints(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
     worst = float(run.constraint_violation().max(initial=0.0))
-    drifts = method_of(recipe) == "pareschi_russo" or (recipe.method.name == "Implicit" and method_of(recipe) == "semi_implicit")
-    if worst > (1e-3 if drifts else OPEN):  # rows of the one are met by its stages, those of the other by its pull alone
-        return f"open by {worst:.3g}"
+    allowed = OPEN
+    turn = recipe.dt * float(np.abs(run.velocity).max() + np.abs(run.angular_velocity).max())
+    if recipe.method.name == "Implicit" and method_of(recipe) == "semi_implicit":
+        allowed += 5.0 * turn**2  # what a step opens, half of the turn squared, and its pull closes by a fifth
+    elif method_of(recipe) == "pareschi_russo":
+        allowed += turn**2  # rows are met by its stages, and open by its error
+    if worst > allowed:
+        return f"open by {worst:.3g}, allowed {allowed:.3g}"
     return None
 
 
@@ -131,7 +160,7 @@ def check_momentum(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
     momentum = run.momentum()
     size = float(np.sum(run.mass[:, None] * np.abs(run.velocity).max(axis=0))) + 1e-9
     drift = float(np.abs(momentum.linear - momentum.linear[0]).max())
-    if drift > 1e-6 * size and recipe.method.name == "Variational":
+    if drift > 1e-6 * size and recipe.method.name in ("Variational", "Implicit") and method_of(recipe) not in LOOSE:
         return f"linear momentum changed by {drift:.3g} of {size:.3g} N s"
     if recipe.method.name == "Variational":
         turn = float(np.abs(momentum.angular - momentum.angular[0]).max())
@@ -141,11 +170,14 @@ def check_momentum(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
 
 
 def check_rates(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, said: list[str]) -> str | None:
-    """Rates lie among the differences of the coordinates around them, but for as much as those differ."""
+    """Rates lie among the differences of the coordinates around them, but for as much as those differ; if not, then with an eighth of the step."""
     if len(run) < 8 or method_of(recipe) in ("RK45", "Radau") or (recipe.method.name == "Implicit" and method_of(recipe) == "semi_implicit"):
         return None
     speed = float(np.abs(run.velocity).max() + np.abs(run.angular_velocity).max())
     slack = 1e-5 * speed + (0.5 if method_of(recipe) in FIRST else 0.1) * recipe.dt * speed**2 + 1e-7  # of coordinates in frames that turn
+    # a knot at which something strikes has the mean of the velocities around the blow
+    blow = np.concatenate([np.abs(np.diff(values, axis=0)).max(axis=(1, 2))[:, None] for values in (run.velocity, run.angular_velocity)], axis=1).sum(axis=1)
+    slack = slack + (0.01 * np.maximum(blow[1:-2], blow[2:-1]) if "touching" in recipe.flags else 0.0)
     for element in mechanism.joints:
         series = run.joint(element.name)
         kinds = [kind for kind, _ in element.type.directions]
@@ -160,6 +192,11 @@ def check_rates(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sai
             excess = off - wide - slack
             if excess.max() > 0.0:
                 k = int(excess.argmax())
+                if recipe.steps < 150:  # stiff dampers and springs: what falls away with the step is the error of the method
+                    finer = recipe.with_dt(recipe.dt / 8.0, 8 * recipe.steps)
+                    with suppress(da.StepFailure):
+                        return check_rates(finer, mechanism, rerun(finer), said)
+                    return None
                 return f"{element.name!r} direction {i} at knot {k + 2}: {rates[k + 2, i]:.5g}, but coordinates change by {around[:, k]}"
     return None
 

@@ -29,8 +29,8 @@ def test_what_is_right(formulation):
     assert found.ok, str(found)
     assert sim.state == before
     names = [line.name for line in found.lines]
-    assert names[:5] == ["steps", "joints", "energy", "rates", "derivatives"]
-    assert len(names) == 7
+    assert names[:6] == ["steps", "joints", "energy", "rates", "rows and laws", "derivatives"]
+    assert len(names) == 8
     assert all(line.ok for line in found.lines), str(found)
     assert "'arm' in" in str(found)
     assert "against" in str(found)
@@ -72,6 +72,30 @@ def test_a_wrong_model_is_found(monkeypatch):
     found = sim.check(steps=20)
     assert not found.ok
     assert {line.name for line in found.lines if line.ok is False} >= {"against Implicit", "against Reduced"}
+
+
+@pytest.mark.parametrize("wrong", [None, "constraint", "path", "potential"])
+def test_derivatives_of_users_are_looked_at_one_by_one(wrong):
+    """A gradient, a stiffness and a wrench of users, each twice what it should be, are told by name; what is right is not."""
+    times = {name: 2.0 if name == wrong else 1.0 for name in ("constraint", "path", "potential")}
+    mechanism = arm()
+    mechanism.constraint("plane", "lower", lambda x, _: x[0, 1], gradient=lambda x, _: times["constraint"] * np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]))
+    k, d, rest = 3.0, 0.1, 0.2
+
+    def law(length: float, rate: float) -> tuple[float, float, float, float]:
+        return k * (length - rest) + d * rate, times["path"] * k, d, 0.5 * k * (length - rest) ** 2
+
+    mechanism.path("tendon", [(mechanism.world, (0.0, 0.0, 0.4)), ("lower", (0.7, 0.0, 0.1))], law=law)
+    mechanism.potential(
+        "well", "upper", lambda x, _: float(x @ x), wrench=lambda x, _: [*(-2.0 * times["potential"] * x), 0.0, 0.0, 0.0],
+    )
+    sim = da.Simulation(mechanism, da.Variational(dt=0.005))
+    sim.set_joint("elbow", 0.2)
+    found = sim.check(steps=6)
+    names = {"constraint": "rows of 'plane'", "path": "law of path 'tendon'", "potential": "wrench of 'well'"}
+    lines = [line for line in found.lines if line.name in names.values()]
+    assert [line.name for line in lines] == ([] if wrong is None else [names[wrong]]), str(found)
+    assert all("derivatives miss differences by" in line.found for line in lines)
 
 
 def test_bad_arguments():

@@ -39,7 +39,7 @@ from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.pose import evaluate_pose
-from dalembert.solvers.interior_point import BLUNT
+from dalembert.solvers.interior_point import TRIES
 from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
@@ -234,17 +234,17 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
             scene.limits[i].cap = gamma * scene.limits[i].friction
         guess_impulses(work, scene, state.bodies, state.joints, gamma)
         clear_islands(scene)
-        for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
-            if attempt >= len(BLUNT) and compliance == 0.0:
+        for attempt in range(len(TRIES) + len(COMPLIANCES) - 1):
+            if attempt >= len(TRIES) and compliance == 0.0:
                 break
-            blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
-            softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
+            wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
+            softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
             encounter = Encounter(problem(parts, gamma, softness * compliance), scene, gamma)
             for again in range(ROUNDS):
                 recall(parts, state)
                 guess(parts, state, order)
                 clear(parts)
-                outcome, spent, size = solve(encounter, touching.tolerance, touching.max_iterations, speed, sharp * blunt)
+                outcome, spent, size = solve(encounter, touching.tolerance, touching.max_iterations, speed, wide, sharp * blunt)
                 iterations += spent
                 if outcome != SOLVED:
                     break
@@ -267,9 +267,9 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 outcome = NOT_CONVERGED
             if outcome == SOLVED or (count == 0 and compliance == 0.0):
                 break
-            if impacts and scene.shapes.pairs.shape[0] > 0:
+            if impacts and attempt > 0 and scene.shapes.pairs.shape[0] > 0:
                 return_to_knot(parts, state, smooth)
-                straighten(work.bodies, scene, attempt + 1)
+                straighten(work.bodies, scene, attempt)
         return outcome, iterations, size
 
     try_encounter = specialise(try_encounter, f"{name}_try", file)

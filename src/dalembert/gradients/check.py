@@ -65,7 +65,7 @@ def check_simulation(sim: Simulation, steps: int) -> Check:
         except DalembertError as error:
             return Check(title, (CheckLine("steps", False, f"{type(error).__name__}: {error}"),))
         lines = [CheckLine("steps", True, f"{steps} and {2 * steps} of half the length; substeps: {int(whole.substeps.max())} at most")]
-        lines += [check_joints(whole), check_energy(sim, whole, half), check_rates(sim, whole), check_derivatives(sim)]
+        lines += [check_joints(whole), check_energy(sim, whole, half), check_rates(sim, whole), *check_elements(sim), check_derivatives(sim)]
         lines += check_agreement(sim, name, steps, whole, half)
     return Check(title, tuple(lines))
 
@@ -121,6 +121,17 @@ def check_rates(sim: Simulation, run: Trajectory) -> CheckLine:
             if excess > worst:
                 worst, where = excess, f" ({element.name!r})"
     return CheckLine("rates", worst < RATES, f"miss the changes of coordinates by {worst:.2g} of the speed{where}")
+
+
+def check_elements(sim: Simulation) -> list[CheckLine]:
+    """Rows and laws, each against differences: those that are wrong by name, the others in one line."""
+    from dalembert.gradients.element_check import RIGHT, element_errors
+
+    found = dict(element_errors(sim))
+    wrong = [CheckLine(name, False, f"derivatives miss differences by {off:.2g}") for name, off in found.items() if not off < RIGHT]
+    right = [off for off in found.values() if off < RIGHT]
+    said = f"derivatives of {len(right)} elements, each alone, agree with differences to {max(right, default=0.0):.2g}"
+    return [CheckLine("rows and laws", True if right else None, said if right else "there are none"), *wrong]
 
 
 def check_derivatives(sim: Simulation) -> CheckLine:

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.named_bars import named_bar
-from dalembert.gradients.names import PLACING, STANDING, WEIGHING, Name
+from dalembert.gradients.names import PLACING, STANDING, START_JOINT, WEIGHING, Name
 from dalembert.gradients.start_pull import StartPull
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
@@ -287,7 +287,7 @@ class Beginning:
 
     def pull(self, names: list[Name], pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> dict[str, np.ndarray]:
         """The parts of gradients that come through the start, from its cotangents (n, 6), (n, 6), (joints, 6)."""
-        pulled, found = StartPull(self, pose, velocity), {}
+        pulled, found = StartPull(self, pose, velocity, [name.owner for name in names if name.what in START_JOINT]), {}
         self._rest().placement.evaluate()
         for name in names:
             if name.what in WEIGHING:

@@ -7,7 +7,7 @@ with k = (g H g^T)^-1 g h in place of n.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from dalembert.gradients.placing_pull import PlacingPull
 from dalembert.model.assembly import Saddle, pose_saddle
 from dalembert.model.pose import direction_rows
 from dalembert.model.topology import spanning_tree, tree_holds_all, tree_order
+from dalembert.simulation.setup import cross
 
 #: changes of rows (relative) below which a joint's motion is taken to open none
 CLOSED = 1e-11
@@ -46,11 +47,11 @@ class Solved:
 
 
 class StartPull:
-    """Cotangents of pose (n, 6) and velocities (n, 6) of a start, pulled back once; ``beginning``: the start."""
+    """Cotangents of pose (n, 6) and velocities (n, 6) of a start, pulled back once; ``beginning``: the start; ``joints``: those to be pulled to."""
 
-    def __init__(self, beginning: Any, pose: np.ndarray, velocity: np.ndarray) -> None:
+    def __init__(self, beginning: Any, pose: np.ndarray, velocity: np.ndarray, joints: Iterable[str]) -> None:
         self.beginning, self.mechanism, self.model = beginning, beginning.mechanism, beginning.model
-        self.pose, self.velocity = pose, velocity
+        self.pose, self.velocity, self.joints = pose, velocity, sorted(set(joints))
         self.bars: Bars = new_bars(self.model)
 
     # ---- the two systems
@@ -169,7 +170,7 @@ class StartPull:
         there = tree.there[element.index]
         sign = 1.0 if there == element.child.index else -1.0
         lines, turns, point = self._axes(element)
-        return sign * (change @ (lines @ force[there] + turns @ (moment[there] - np.cross(point, force[there]))))
+        return sign * (change @ (lines @ force[there] + turns @ (moment[there] - cross(point, force[there]))))
 
     def _axes(self, element: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Linear and angular rates (freedom, 3) of a joint's child in the world, by one of each direction, and the child's joint point."""
@@ -192,28 +193,45 @@ class StartPull:
         element = self.mechanism[name]
         tree = self._tree(tuple(sorted(first)))
         bars, (wished, driven) = np.zeros(len(change)), self._places(solved, name)
-        gradients = np.zeros((element.type.freedom, 12))
-        setup = self.beginning.setup
-        direction_rows(self.model, setup.placement.work, element.index, gradients)
-        free = [i for i in range(element.type.freedom) if i not in driven and i not in wished]
+        asked = [*wished.items(), *driven.items()]
         stops = frozenset(self.mechanism[body].index for body in self.beginning.kept[3]) if held else frozenset()
         for number, rate in enumerate(change):
             carried = self._carried(tree, element, rate, stops)
-            bars[number] = np.sum(solved.left * carried) + sum(solved.weights[row] * rate[i] for i, row in (*wished.items(), *driven.items()))
-            if not free:
+            bars[number] = np.sum(solved.left * carried) + sum(solved.weights[row] * rate[i] for i, row in asked)
+            if len(asked) == element.type.freedom:
                 continue
             opened = solved.G @ carried.ravel()
-            for i, row in (*wished.items(), *driven.items()):
+            for i, row in asked:
                 opened[row] -= rate[i]
-            g = self._sparse(element, gradients[free])
+            free, g, weights, mobility, moved, stiff = self._freed(solved)[name]
             missed = rate[free] - g @ carried.ravel()
-            if max(np.abs(opened).max(initial=0.0), np.abs(missed).max()) > CLOSED * max(1.0, np.abs(carried).max()):
-                weights, motions = solved.saddle.pull(np.ascontiguousarray(g.T))
-                mobility = g @ motions
-                # what was asked for before may leave the joint no freedom: then it cannot be asked for anything else
-                share = np.linalg.pinv(mobility, rcond=0.0 if np.abs(mobility).max() > HELD * np.abs(motions).max(initial=1.0) else 2.0) @ (g @ solved.motion)
+            if max(np.abs(opened).max(initial=0.0), np.abs(missed).max()) > CLOSED * max(1.0, np.abs(carried).max()) and not stiff:
+                share = moved / mobility[0] if len(free) == 1 else np.linalg.pinv(mobility, rcond=0.0) @ moved
                 bars[number] += share @ missed + (weights @ share) @ opened
         return bars
+
+    def _freed(self, solved: Solved) -> dict[str, tuple[list[int], np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]]:
+        """Per joint: directions that were not asked for, their rows g, those pulled through the system, their mobility, what they are moved by, and
+        whether what was asked for before leaves them no freedom: then they cannot be asked for anything else.
+        """
+        known = self.__dict__.setdefault("_freed_rows", {})
+        if id(solved) not in known:
+            parts = []
+            for name in self.joints:
+                element, asked = self.mechanism[name], self._places(solved, name)
+                free = [i for i in range(element.type.freedom) if i not in asked[0] and i not in asked[1]]
+                gradients = np.zeros((element.type.freedom, 12))
+                direction_rows(self.model, self.beginning.setup.placement.work, element.index, gradients)
+                parts.append((free, self._sparse(element, gradients[free])))
+            every = np.concatenate([g for _, g in parts])
+            weights, motions = solved.saddle.pull(np.ascontiguousarray(every.T))
+            known[id(solved)], at = {}, 0
+            for name, (free, g) in zip(self.joints, parts):
+                which = slice(at, at + len(free))
+                mobility, at = g @ motions[:, which], at + len(free)
+                stiff = not np.abs(mobility).max(initial=0.0) > HELD * np.abs(motions[:, which]).max(initial=1.0)
+                known[id(solved)][name] = free, g, weights[:, which], mobility, g @ solved.motion, stiff
+        return known[id(solved)]
 
     def _sparse(self, element: Any, gradients: np.ndarray) -> np.ndarray:
         """Gradients (rows, 12) of a joint by all bodies (rows, 6 n)."""

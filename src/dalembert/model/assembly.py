@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
@@ -27,6 +28,7 @@ CLOSED = 1e-11  # m or rad
 LEAST = 1e-10  # damping of least-norm corrections, relative to the rows' own scale
 FEASIBLE = 1e-8  # by how much velocities may miss what was asked for, relative to their size
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
+DENSE = 200  # size of a system that is solved with all its zeros
 HEAVY = 1e3  # that weight where it only decides what closes the last of the rows
 
 
@@ -147,6 +149,16 @@ def coordinate_errors(placement: Placement, element: JointElement, wish: np.ndar
     return errors
 
 
+class _Dense:
+    """Factors of a small matrix: those of a sparse one take longer to set up than to find."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.factors = lu_factor(matrix, check_finite=False)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        return lu_solve(self.factors, right, check_finite=False)
+
+
 class Saddle:
     """Least-norm corrections: the smallest step in a metric that changes rows by what is asked, damped where that is too much.
 
@@ -155,11 +167,15 @@ class Saddle:
     """
 
     def __init__(self, weight: Any, G: Any, damping: float) -> None:
-        inverse = sparse.diags(1.0 / weight.diagonal())
-        sizes = np.sqrt(np.maximum(np.asarray(G.multiply(G @ inverse).sum(axis=1)).ravel(), 1e-300))
-        self.count, self.scale = weight.shape[0], 1.0 / sizes
-        self.G = sparse.diags(self.scale) @ G
-        self.lu = splu(sparse.bmat([[weight, self.G.T], [self.G, -damping * sparse.identity(G.shape[0])]], format="csc"))
+        rows, self.count = np.repeat(np.arange(G.shape[0]), np.diff(G.indptr)), weight.shape[0]
+        sizes = np.sqrt(np.maximum(np.bincount(rows, G.data**2 / weight.diagonal()[G.indices], G.shape[0]), 1e-300))
+        self.scale = 1.0 / sizes
+        self.G: Any = sparse.csr_matrix((G.data * self.scale[rows], G.indices, G.indptr), G.shape)
+        if sum(G.shape) <= DENSE:
+            self.G = self.G.toarray()
+            self.lu = _Dense(np.block([[weight.toarray(), self.G.T], [self.G, -damping * np.eye(G.shape[0])]]))
+        else:
+            self.lu = splu(sparse.bmat([[weight, self.G.T], [self.G, -damping * sparse.identity(G.shape[0])]], format="csc"))
 
     def step(self, change: np.ndarray, rounds: int = 1) -> np.ndarray:
         """The correction for which the rows change by ``change``; ``rounds`` of refinement."""
@@ -241,8 +257,9 @@ def _block_diagonal(blocks: np.ndarray) -> Any:
 
 def _size_matrix(model: Model) -> Any:
     """The metric of poses: metres, and radians times the radius of gyration. Masses do not matter to it."""
-    length = model.bodies["length"][:-1]
-    return sparse.diags(np.column_stack([np.ones((len(length), 3)), np.repeat(length[:, None] ** 2, 3, axis=1)]).ravel(), format="csr")
+    size = np.ones((len(model.bodies) - 1, 6))
+    size[:, 3:] = model.bodies["length"][:-1, None] ** 2
+    return sparse.csr_matrix((size.ravel(), np.arange(size.size), np.arange(size.size + 1)))
 
 
 def _mass_matrix(model: Model, factors: np.ndarray | None = None) -> Any:

@@ -142,12 +142,12 @@ class Setup:
             moving.add(there)
             spin = matrices[here] @ wished[here, 3:] if here >= 0 else np.zeros(3)
             speed = wished[here, :3] if here >= 0 else np.zeros(3)
-            speed = speed + _cross(spin, bodies["x"][there] - (bodies["x"][here] if here >= 0 else 0.0))
+            speed = speed + cross(spin, bodies["x"][there] - (bodies["x"][here] if here >= 0 else 0.0))
             if joint.name in self.rates:
                 sign = 1.0 if there == joint.child.index else -1.0
                 line, turn, point = self._twist(joint)
                 spin = spin + sign * turn
-                speed = speed + sign * (line + _cross(turn, bodies["x"][there] - point))
+                speed = speed + sign * (line + cross(turn, bodies["x"][there] - point))
             wished[there] = np.concatenate([speed, matrices[there].T @ spin])
 
     def _twist(self, element: JointElement) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,7 +223,7 @@ class Setup:
         self.wishes, self.rates, self.held, self.carried, self.history = kept[1:]
 
 
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Of single vectors: many times quicker than NumPy's, and a mechanism may have many bodies."""
     (ax, ay, az), (bx, by, bz) = a.tolist(), b.tolist()
     return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])

@@ -44,8 +44,9 @@ START, FALL, EVEN = 0.1, 0.2, 1e-9
 NOISE = 1e-3
 #: shortest step of the line search
 SHORTEST = 1e-5
-#: a step that cannot be solved as sharply as usual is tried so many times less sharply, before it is split
-BLUNT = (1.0, 100.0, 1e4)
+#: a step that is not solved is tried from a start so many times further inside the cones, near whose boundary it may have come to a halt, and then so many
+#: times less sharply than usual (second), before it is split
+TRIES = ((1.0, 1.0), (20.0, 1.0), (20.0, 100.0), (20.0, 1e4))
 
 
 class InteriorPoint(NamedTuple):
@@ -243,7 +244,7 @@ def build_interior_point(
 
     whole_move = specialise(whole_move, f"{name}_move", file)
 
-    def interior_point(encounter, tolerance, max_iterations, speed, blunt):
+    def interior_point(encounter, tolerance, max_iterations, speed, wide, blunt):
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
         bodies = step.work.bodies
         clear_nodes(scene)
@@ -254,7 +255,7 @@ def build_interior_point(
             size, fine = whole_residual(encounter)
             if not fine:
                 return NOT_CONVERGED, 0, size
-        open_all(scene, dt, speed, False)
+        open_all(scene, dt, wide * speed, False)
         size, fine = whole_residual(encounter)
         reach = 1.0
         for i in range(bodies.shape[0] - 1):
@@ -308,7 +309,7 @@ def build_interior_point(
                 whole_move(encounter, far - done)
                 done = far
                 new, fine = whole_residual(encounter)
-                if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * speed):
+                if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * wide * speed):
                     break
                 far *= 0.5
                 if far < SHORTEST:

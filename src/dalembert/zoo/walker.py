@@ -8,7 +8,7 @@ form, so that they agree with one another to rounding.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import acos, asin, atan2, cos, hypot, pi, sin, sqrt
@@ -77,7 +77,7 @@ class WalkerDesign:
 
 @sized
 def walker_legs(
-    design: WalkerDesign | None = None, *, drive: Drive = "motion", passive: Collection[str] = (), gravity: ArrayLike = (0.0, 0.0, -9.81),
+    design: WalkerDesign | None = None, *, drive: Drive = "motion", passive: Sequence[str] = (), gravity: ArrayLike = (0.0, 0.0, -9.81),
 ) -> Mechanism:
     """Two legs between the ground and a pelvis (in the spirit of Quaternion, Figs. 10 and 11, tables 4 to 6).
 

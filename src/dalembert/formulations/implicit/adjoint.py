@@ -24,16 +24,15 @@ from dalembert.formulations.maximal.pull_joints import (
     add_to3,
     pull_at_knot,
     pull_joint_wrench,
-    pull_own_numbers,
     pull_rate,
+    pull_rows,
     pull_servo,
-    pull_target,
 )
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve_transposed
 from dalembert.model.pose import joint_at_knot, put6
 from dalembert.model.records import CONSTRAINT
-from dalembert.model.rows import direction_gradient, row_gradient
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_t_vec, mat_vec, scale3, store3
 
@@ -123,12 +122,8 @@ def pull_stage_equations(stage, bars):
         if joint.rows == 0:
             continue
         y, C, Rp = joint_at_knot(work.bodies, joint)
-        for k in range(joint.locks):
-            weight = bar.b[k] / gamma
-            force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
-            pull_at_knot(bars, i, joint, work.bodies, weight, force, on_parent, on_child)
-            pull_target(bar, joint, at, k, weight, C)
-            pull_own_numbers(bar, joint, at, k, weight, C)
+        force, on_parent, on_child = pull_rows(bar, joint, at, 1.0 / gamma, y, C, Rp)
+        pull_at_knot(bars, i, joint, work.bodies, 1.0, force, on_parent, on_child)
         for k in range(joint.locks, joint.rows):
             pull_stage_law(stage, bars, i, k)
     for i in range(model.couplings.shape[0]):

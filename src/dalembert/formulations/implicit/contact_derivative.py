@@ -34,12 +34,6 @@ class ContactAdjoint(TouchingAdjoint, ImplicitAdjoint):
         if self.forces is not None:
             raise GradientError(f"gradients of joint forces of {self.mechanism.name!r} are not there yet in Implicit, as something may touch in it: use Variational")
 
-    def add_seen(self, *arguments: Any) -> KnotBars:
-        raise GradientError(
-            f"this run of {self.mechanism.name!r} cannot be differentiated backwards through its controller, as something may touch in it: use Variational, "
-            "jvp, or let its inputs count as given, sim.run(..., control_derivative=None)"
-        )
-
     @property
     def looks_back(self) -> bool:
         return True

@@ -38,7 +38,7 @@ NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
     stage = Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0)
-    yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0)
+    yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0, 0.0)
     yield from examples.reading()
 
 

@@ -47,6 +47,7 @@ from dalembert.formulations.maximal.pull_contacts import (
 )
 from dalembert.formulations.maximal.pull_joints import add_to3, pull_rate
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
+from dalembert.formulations.maximal.tiny import alive
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import clear, factor, solve_transposed
@@ -317,7 +318,7 @@ def pull_contact_stages(
                 pushes[entry, i, c] = bar.push[c]
             if number == 0:
                 for c in range(14):
-                    bar.after[c] = steps.bodies[i].total[c]
+                    bar.after[c] = alive(steps.bodies[i].total[c])
                     if knot >= 0:
                         bar.after[c] += at_knots.body[knot, i, c]
         for i in range(model.joints.shape[0]):
@@ -326,7 +327,7 @@ def pull_contact_stages(
                 joint_bars[entry, 0, i, k] = bar.input[k]
                 joint_bars[entry, 1, i, k] = bar.target[k]
                 if number == 0:
-                    bar.after[k] = steps.joints[i].total[k]
+                    bar.after[k] = alive(steps.joints[i].total[k])
                     if knot >= 0:
                         bar.after[k] += at_knots.spin[knot, i, k]
         for i in range(model.couplings.shape[0]):

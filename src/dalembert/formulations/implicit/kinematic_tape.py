@@ -15,15 +15,13 @@ from dalembert.formulations.implicit.tape import begin_stage, begin_step, clear_
 from dalembert.formulations.maximal.pull_joints import (
     add_to3,
     pull_number,
-    pull_own_numbers,
     pull_rate,
-    pull_target,
+    pull_rows,
 )
 from dalembert.kernels import inline, kernel
 from dalembert.linalg import solve
 from dalembert.linalg.rows import store_vector, zeros
 from dalembert.model.pose import joint_at_knot, put6
-from dalembert.model.rows import row_gradient
 from dalembert.solvers.outcomes import SOLVED
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, scale3, store3, store4
@@ -271,9 +269,5 @@ def pull_pose(stage, normal, bars, pose):
     for i in range(model.joints.shape[0]):
         joint, at, bar = model.joints[i], work.joints[i], bars.joints[i]
         y, C, Rp = joint_at_knot(work.bodies, joint)
-        for k in range(joint.locks):
-            weight = bar.b[k]
-            force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
-            pull_number(bar, joint, weight, force, on_parent, on_child, load9(work.bodies[joint.parent].R), load9(work.bodies[joint.child].R))
-            pull_target(bar, joint, at, k, weight, C)
-            pull_own_numbers(bar, joint, at, k, weight, C)
+        force, on_parent, on_child = pull_rows(bar, joint, at, 1.0, y, C, Rp)
+        pull_number(bar, joint, 1.0, force, on_parent, on_child, load9(work.bodies[joint.parent].R), load9(work.bodies[joint.child].R))

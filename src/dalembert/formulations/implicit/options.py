@@ -32,7 +32,8 @@ class Implicit:
     Contacts: ``cone``: "exact", or "linear" with an even number of ``cone_edges``; ``resting_speed`` (m/s, or rad/s for
     limits): what closes more slowly than this does not bounce; ``impacts``: "limited", Newton's law of restitution as far as impacts create
     no energy, or "newton", his law as it is, which with friction or several impacts at once may create some. Steps in which something closes or opens are made by backward
-    Euler. The kinematic solver, "semi_implicit" and ``accuracy`` are for mechanisms in which nothing can touch.
+    Euler. The kinematic solver, "semi_implicit" and ``accuracy`` are for mechanisms in which nothing can touch. ``events``: None; moments of impacts
+    are for ``Variational``.
     """
 
     dt: float
@@ -48,9 +49,12 @@ class Implicit:
     cone_edges: int = 4
     resting_speed: float = 0.01
     impacts: str = "limited"
+    events: str | None = None
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.events is not None:
+            raise ModelError(f"Implicit: events={self.events!r}, but its steps end at knots: Variational(dt=..., events=\"exact\") finds the moments of impacts")
         if self.solver not in ("auto", "general", "kinematic"):
             raise ModelError(f"Implicit: unknown solver {self.solver!r}; choose auto, general or kinematic")
         if self.solver == "kinematic" and self.method not in MULTISTEP:

@@ -23,6 +23,7 @@ from dalembert.formulations.implicit.step import (
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.formulations.maximal.pull_knot import pull_coordinates, pull_kinetic, pull_potential, pull_rates
+from dalembert.formulations.maximal.tiny import alive
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import aim_all, evaluate_pose, joint_rates, put6, set_targets
 from dalembert.model.records import F, fields
@@ -307,7 +308,7 @@ def pull_steps(model, work, own, compliance, tableau, tape, last, bars, steps, a
                 pushes[entry, i, c] = bar.push[c]
             if number == 0:
                 for c in range(14):
-                    bar.after[c] = steps.bodies[i].total[c]
+                    bar.after[c] = alive(steps.bodies[i].total[c])
                     if knot >= 0:
                         bar.after[c] += at_knots.body[knot, i, c]
         for i in range(model.joints.shape[0]):
@@ -316,7 +317,7 @@ def pull_steps(model, work, own, compliance, tableau, tape, last, bars, steps, a
                 joint_bars[entry, 0, i, k] = bar.input[k]
                 joint_bars[entry, 1, i, k] = bar.target[k]
                 if number == 0:
-                    bar.after[k] = steps.joints[i].total[k]
+                    bar.after[k] = alive(steps.joints[i].total[k])
                     if knot >= 0:
                         bar.after[k] += at_knots.spin[knot, i, k]
         for i in range(model.couplings.shape[0]):

@@ -15,7 +15,7 @@ from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.formulations.maximal.pull_forces_at_knots import ForceBars
 from dalembert.formulations.maximal.pull_knot import pull_start_rates
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.tape import Step, Tape
+from dalembert.formulations.maximal.tape import Tape
 from dalembert.mechanism.parameters import owners
 from dalembert.model.functions import watched
 from dalembert.model.pose import joint_rates
@@ -80,18 +80,17 @@ class MaximalAdjoint:
                 self.at_end = True
             self._take_knots(knots, first, count)
             entries = self.pull(tape, knots, first)
-        self._take(tape.steps, first, *entries)
+        self._take(tape.table(), first, *entries)
 
-    def _take(self, steps: list[Step], first: int, push: np.ndarray, joint: np.ndarray, target: np.ndarray, tension: np.ndarray) -> None:
-        """Add the bars of substeps' inputs to those of their steps; ``target`` (substeps, times, joints, 6) at ``nodes``."""
-        knots, starts, lengths = (np.array(column) for column in zip(*steps))
-        at = first + knots.astype(int)
-        once = len(at) == at[-1] - at[0] + 1
-        add = _add_slice if once else np.add.at
+    def _take(self, steps: tuple[np.ndarray, np.ndarray, np.ndarray], first: int, push: np.ndarray, joint: np.ndarray, target: np.ndarray, tension: np.ndarray) -> None:
+        """Add the bars of substeps' inputs (``steps``: their ``Tape.table``) to those of their steps; ``target`` (substeps, times, joints, 6) at ``nodes``."""
+        knots, starts, lengths = steps
+        at = first + knots
+        add = _add_slice if len(at) == at[-1] - at[0] + 1 else _add_groups
         add(self.inputs.wrench, at, push)
         add(self.inputs.joint, at, joint)
         add(self.inputs.tension, at, tension)
-        for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)):
+        for node, bar in zip(self.nodes, np.moveaxis(target, 1, 0)) if np.any(target) else ():
             share = (starts + lengths * node)[:, None, None]
             between = (share[:, 0, 0] > 1e-12) & (share[:, 0, 0] < 1.0 - 1e-12)
             if np.any(between) and np.any(bar[between]):
@@ -280,6 +279,12 @@ class MaximalAdjoint:
 def _add_slice(target: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
     """``np.add.at`` for consecutive indices."""
     target[at[0] : at[-1] + 1] += values
+
+
+def _add_groups(target: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
+    """``np.add.at`` for indices that do not fall."""
+    starts = np.flatnonzero(np.diff(at, prepend=at[0] - 1))
+    target[at[starts]] += np.add.reduceat(values, starts)
 
 
 def rate_weights(knot: int, knots: int, dt: float) -> dict[int, float]:

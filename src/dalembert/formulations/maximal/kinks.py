@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 UNDECIDED = 1e-3
 #: impulses per weight (m/s) below which nothing is pressed enough to stick
 LOOSE = 1e-6
+LIMITED = "has a restitution that the work of its impact limits, to a part that derivatives take as given"
 
 
 class Kink(NamedTuple):
@@ -50,13 +51,14 @@ def find_kinks(engine: TouchingEngine, tape: TouchingTape, section: Section) -> 
     for k in np.flatnonzero(rubs & _undecided(np.maximum(spare, 0.0), kept["psi"])):
         found.append(Kink(int(at[k]), f"contact {engine.labels[int(fixed['owner'][k])]!r} just begins or stops to slide"))
     for k in np.flatnonzero((kept["bounced"] != 0) & (kept["granted"] < 1.0)):
-        what = "has a restitution that the work of its impact limits, to a part that derivatives take as given"
-        found.append(Kink(int(at[k]), f"contact {engine.labels[int(fixed['owner'][k])]!r} {what}"))
+        found.append(Kink(int(at[k]), f"contact {engine.labels[int(fixed['owner'][k])]!r} {LIMITED}"))
     limits, rows = section.scene.limits, tape.arrays.limits[section.begin : section.end]
     names = [engine.mechanism.joints[int(limit["joint"])].name for limit in limits]
     for side, end in enumerate(("lower", "upper")):
         near = (rows["awake"][..., side] != 0) & _undecided(rows["gamma"][..., side] / limits["weight"], rows["s"][..., side])
         found += [Kink(int(knots[e]), f"joint {names[i]!r} just reaches or leaves its {end} limit") for e, i in np.argwhere(near)]
+    granted = rows["bounced"].any(axis=-1) & (limits["restitution"] > 0.0) & (rows["granted"] < 1.0)
+    found += [Kink(int(knots[e]), f"joint {names[i]!r} {LIMITED}") for e, i in np.argwhere(granted)]
     cap, beta, psi = rows["cap"], rows["beta"], rows["psi"]
     rubs = (cap > LOOSE * limits["weight"]) & _undecided(np.maximum(cap - np.abs(beta), 0.0) / limits["weight"], psi)
     found += [Kink(int(knots[e]), f"joint {names[i]!r} just begins or stops to move against its dry friction") for e, i in np.argwhere(rubs)]

@@ -14,14 +14,14 @@ from math import pi
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.directions import add_directions, spring
 from dalembert.forces.laws import servo
+from dalembert.formulations.maximal.turning import is_plain, turn_direction, turn_rotation, turn_translation
 from dalembert.kernels import inline, kernel
-from dalembert.model.frames import frame_rotation, turn_angle, unwrap
+from dalembert.model.frames import ZERO3, frame_rotation, translation_gradient, turn_angle, unwrap
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.own_rows import DISTANCE_ROW, HELIX
 from dalembert.model.pose import joint_at_knot
 from dalembert.model.records import BALL, FIRST, ROTATION, SLIDE, TRANSLATION
-from dalembert.model.rows import direction_gradient, row_axes, turned
-from dalembert.model.turning import add_rotation, add_translation
+from dalembert.model.rows import direction_gradient, row_axes, row_gradient, turned
 from dalembert.spatial import quaternion, so3
 from dalembert.spatial.tuples import (
     add3,
@@ -84,20 +84,51 @@ def pull_wrench(bars, index, joint, bodies, sign, first, second, f, T_parent, T_
 
     Adds to the bars of both poses at the knot and of the joint's geometry. ``f`` (world): the force on the child.
     """
-    g, bar = bars.pair, bars.joints[index]
-    parent, child = bars.bodies[joint.parent], bars.bodies[joint.child]
+    g = bars.pair
     pull_turning(bars.K, g, sign, first, second)
-    add_to3(parent.x, 1.0, load3(g))
-    add_to3(parent.phi, 1.0, load3(g[3:]))
-    add_to3(child.x, 1.0, load3(g[6:]))
-    add_to3(child.phi, 1.0, load3(g[9:]))
+    spread_wrench(bars, index, joint, bodies, sign, load3(g[6:]), load3(g[3:]), load3(g[9:]), first, second, f, T_parent, T_child)
+
+
+@kernel
+def spread_wrench(bars, index, joint, bodies, sign, g_x, g_parent, g_child, first, second, f, T_parent, T_child):
+    """As ``pull_wrench``, with the bars by the child's position (the parent's is minus that) and by both turns given."""
+    bar, parent, child = bars.joints[index], bars.bodies[joint.parent], bars.bodies[joint.child]
+    add_to3(parent.x, -1.0, g_x)
+    add_to3(parent.phi, 1.0, g_parent)
+    add_to3(child.x, 1.0, g_x)
+    add_to3(child.phi, 1.0, g_child)
     transport(
-        bar.point_parent, bar.turn_parent, sign, load9(bodies[joint.parent].R), load3(joint.point_parent), load3(g), load3(g[3:]),
+        bar.point_parent, bar.turn_parent, sign, load9(bodies[joint.parent].R), load3(joint.point_parent), neg3(g_x), g_parent,
         neg3(f), T_parent, load3(first[3:]),
     )
-    transport(
-        bar.point_child, bar.turn_child, sign, load9(bodies[joint.child].R), load3(joint.point_child), load3(g[6:]), load3(g[9:]), f, T_child, load3(second[3:]),
-    )
+    transport(bar.point_child, bar.turn_child, sign, load9(bodies[joint.child].R), load3(joint.point_child), g_x, g_child, f, T_child, load3(second[3:]))
+
+
+@kernel
+def pull_rows(bar, joint, at, share, y, C, Rp):
+    """Values of the rows that hold, weighted with ``share`` times ``b``: the sum of their gradients. Adds what targets and own numbers get."""
+    A, a0, b0, force, on_parent, on_child = ZERO3, ZERO3, ZERO3, ZERO3, ZERO3, ZERO3
+    for k in range(joint.locks):
+        weight = share * bar.b[k]
+        if joint.row_direction[k] < 0 and joint.row_kind[k] == TRANSLATION:
+            A = add3(A, scale3(weight, load3(joint.row_a[k])))
+        elif joint.row_direction[k] < 0 and joint.row_kind[k] == ROTATION:
+            a, b = load3(joint.row_a[k]), scale3(weight, load3(joint.row_b[k]))
+            if a == a0:
+                b0 = add3(b0, b)
+            elif neg3(a) == a0:
+                b0 = sub3(b0, b)
+            else:
+                on_parent, on_child = add3(on_parent, cross3(b0, mat_vec(C, a0))), add3(on_child, cross3(a0, mat_t_vec(C, b0)))
+                a0, b0 = a, b
+        else:
+            one, two, three = row_gradient(joint, at, k, y, C, Rp)
+            force, on_parent, on_child = add3(force, scale3(weight, one)), add3(on_parent, scale3(weight, two)), add3(on_child, scale3(weight, three))
+            pull_target(bar, joint, at, k, weight, C)
+            pull_own_numbers(bar, joint, at, k, weight, C)
+    one, two, three = translation_gradient(A, y, C, Rp, load3(joint.point_child))
+    on_parent, on_child = add3(on_parent, cross3(b0, mat_vec(C, a0))), add3(on_child, cross3(a0, mat_t_vec(C, b0)))
+    return add3(force, one), add3(on_parent, two), add3(on_child, three)
 
 
 @inline
@@ -146,17 +177,19 @@ def pull_joint_wrench(model, work, bars, index, scale):
     bodies, K = work.bodies, bars.K
     y, C, Rp = joint_at_knot(bodies, joint)
     first, second = load6(bars.bodies[joint.parent].b), load6(bars.bodies[joint.child].b)
-    K[:] = 0.0
-    f = (0.0, 0.0, 0.0)
-    T_parent = (0.0, 0.0, 0.0)
-    T_child = (0.0, 0.0, 0.0)
+    dense = joint.active and scale != 0.0
+    if dense:
+        K[:] = 0.0
+    f, T_parent, T_child = ZERO3, ZERO3, ZERO3
+    by_x, by_parent, by_child = ZERO3, ZERO3, ZERO3
     # rows of one kind turn alike: forces of translation rows add up, and so do second axes of rotation rows with one first axis
-    A = (0.0, 0.0, 0.0)
-    a0 = (0.0, 0.0, 0.0)
-    b0 = (0.0, 0.0, 0.0)
+    A, a0, b0 = ZERO3, ZERO3, ZERO3
     for k in range(joint.rows):
         mu = at.mu[k]
-        if joint.row_direction[k] < 0 and joint.row_kind[k] == TRANSLATION:
+        if is_plain(joint, k):
+            one, two, three = turn_direction(first, second, joint, joint.row_direction[k], mu, y, C, Rp)
+            by_x, by_parent, by_child = add3(by_x, one), add3(by_parent, two), add3(by_child, three)
+        elif joint.row_direction[k] < 0 and joint.row_kind[k] == TRANSLATION:
             A = add3(A, scale3(mu, load3(joint.row_a[k])))
         elif joint.row_direction[k] < 0 and joint.row_kind[k] == ROTATION:
             a, b = load3(joint.row_a[k]), scale3(mu, load3(joint.row_b[k]))
@@ -165,9 +198,13 @@ def pull_joint_wrench(model, work, bars, index, scale):
             elif neg3(a) == a0:
                 b0 = sub3(b0, b)
             else:
-                add_rotation(K, 1.0, a0, b0, C)
+                two, three = turn_rotation(first, second, a0, b0, C)
+                by_parent, by_child = add3(by_parent, two), add3(by_child, three)
                 a0, b0 = a, b
         else:
+            if not dense:
+                K[:] = 0.0
+            dense = True
             add_row(K, joint, at, k, mu, y, C, Rp)
         f = add3(f, scale3(mu, load3(at.Gc[k])))
         T_parent = add3(T_parent, scale3(mu, load3(at.Gp[k, 3:])))
@@ -179,8 +216,10 @@ def pull_joint_wrench(model, work, bars, index, scale):
         if joint.row_kind[k] == HELIX:  # of its torque, -lead a on the child and lead a on the parent
             a = load3(joint.row_a[k])
             bar.pitch -= mu / (2.0 * pi) * (dot3(a, load3(first[3:])) - dot3(mat_t_vec(C, a), load3(second[3:])))
-    add_translation(K, A, y, C, Rp, load3(joint.point_child))
-    add_rotation(K, 1.0, a0, b0, C)
+    one, two, three = turn_translation(first, second, A, y, C, Rp, load3(joint.point_child))
+    by_x, by_parent, by_child = add3(by_x, one), add3(by_parent, two), add3(by_child, three)
+    two, three = turn_rotation(first, second, a0, b0, C)
+    by_parent, by_child = add3(by_parent, two), add3(by_child, three)
     if scale != 0.0:
         if joint.active:
             K *= 1.0 / scale
@@ -214,7 +253,10 @@ def pull_joint_wrench(model, work, bars, index, scale):
                 # weight of the torque in the parent's canonical frame
                 weight = mat_t_vec(frame, sub3(mat_vec(C, load3(second[3:])), load3(first[3:])))
                 pull_ball(bar, joint, i, E, scale3(-scale, weight))
-    pull_wrench(bars, index, joint, bodies, -1.0, first, second, f, T_parent, T_child)
+    if dense:
+        pull_turning(K, bars.pair, 1.0, first, second)
+        by_x, by_parent, by_child = add3(by_x, load3(bars.pair[6:])), add3(by_parent, load3(bars.pair[3:])), add3(by_child, load3(bars.pair[9:]))
+    spread_wrench(bars, index, joint, bodies, -1.0, neg3(by_x), neg3(by_parent), neg3(by_child), first, second, f, T_parent, T_child)
 
 
 @kernel
@@ -255,12 +297,15 @@ def pull_rate(model, work, bars, index, k, weight):
         if joint.row_kind[k] == HELIX:
             a = load3(joint.row_a[k])
             bars.joints[index].pitch += weight / (2.0 * pi) * (dot3(a, load3(parent.u[3:])) - dot3(mat_t_vec(C, a), load3(child.u[3:])))
-        bars.K[:] = 0.0
-        add_row(bars.K, joint, at, k, weight, y, C, Rp)
-        pull_wrench(
-            bars, index, joint, work.bodies, 1.0, load6(parent.u), load6(child.u), scale3(weight, load3(at.Gc[k])), scale3(weight, load3(at.Gp[k, 3:])),
-            scale3(weight, load3(at.Gc[k, 3:])),
-        )
+        first, second = load6(parent.u), load6(child.u)
+        f, on_parent, on_child = scale3(weight, load3(at.Gc[k])), scale3(weight, load3(at.Gp[k, 3:])), scale3(weight, load3(at.Gc[k, 3:]))
+        if is_plain(joint, k):
+            one, two, three = turn_direction(first, second, joint, joint.row_direction[k], weight, y, C, Rp)
+            spread_wrench(bars, index, joint, work.bodies, 1.0, one, two, three, first, second, f, on_parent, on_child)
+        else:
+            bars.K[:] = 0.0
+            add_row(bars.K, joint, at, k, weight, y, C, Rp)
+            pull_wrench(bars, index, joint, work.bodies, 1.0, first, second, f, on_parent, on_child)
     return rate
 
 

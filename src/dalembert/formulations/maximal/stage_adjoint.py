@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import GradientError
 from dalembert.formulations.maximal.adjoint import MaximalAdjoint
+from dalembert.formulations.maximal.singular import singular_step
 from dalembert.formulations.maximal.tape import Tape
 
 #: largest residual of the adjoint equations, relative to what they are asked for
@@ -29,16 +29,13 @@ class StageAdjoint(MaximalAdjoint):
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
         worst = self.pull_stages(tape, knots, self.begins(tape), pushes, rows, tensions)
         if not 0.0 <= worst < LOOSE:
-            raise GradientError(
-                f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
-                "does it pass a dead centre or a pose in which it is pulled taut?"
-            )
+            raise singular_step(self.mechanism, worst)
         return self.by_step(tape, pushes, rows, tensions)
 
     def begins(self, tape: Tape) -> np.ndarray:
         """(entries,) the knot that a step begins at, by its first stage, or -1."""
         begins = np.full(tape.count, -1, dtype=np.int64)
-        begins[tape.arrays.kind[: tape.count, 0] == 0] = [step.knot if step.start == 0.0 else -1 for step in tape.steps]
+        begins[tape.arrays.kind[: tape.count, 0] == 0] = tape.begins()
         return begins
 
     def by_step(self, tape: Tape, pushes: np.ndarray, rows: np.ndarray, tensions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -89,7 +89,7 @@ def alike(engine: MaximalEngine, coarse: tuple[float, float], fine: tuple[float,
     """Whether the energy (total and kinetic, J) at the end of an interval hardly depends on the number of its steps; of methods that lose
     some, whether it does not rise."""
     mechanism = engine.mechanism
-    fall = 0.5 * mechanism.mass * float(np.sum((dt * mechanism.gravity) ** 2))
+    fall = 0.5 * mechanism.mass * float(np.sum((dt * np.asarray(mechanism.gravity)) ** 2))
     rise = coarse[0] - fine[0]
     return (abs(rise) if engine.keeps_energy else rise) <= ALIKE * (max(coarse[1], fine[1]) + fall)
 

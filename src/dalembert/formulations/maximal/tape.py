@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from copy import copy
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,16 @@ class Tape:
             part.steps = [self.steps[i]._replace(knot=0) for i in own]
             found.append((knot, part))
         return found
+
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``steps`` as columns: knots, and fractions at which they begin and that they last."""
+        columns = np.fromiter(chain.from_iterable(self.steps), float, 3 * len(self.steps)).reshape(-1, 3)
+        return columns[:, 0].astype(np.int64), columns[:, 1], columns[:, 2]
+
+    def begins(self) -> np.ndarray:
+        """(substeps,) the knot that a substep begins at, or -1."""
+        knots, starts, _ = self.table()
+        return np.where(starts == 0.0, knots, -1)
 
     @property
     def bytes(self) -> int:

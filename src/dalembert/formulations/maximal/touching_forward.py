@@ -16,7 +16,7 @@ from dalembert.contact.cone import node_matrix
 from dalembert.contact.events import end_gap
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
-from dalembert.contact.records import BALL_SUPPORT, PLANE
+from dalembert.contact.records import BALL_SUPPORT, PLANE, ROUND
 from dalembert.contact.shapes import PairList
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
 from dalembert.kernels import inline, kernel
@@ -181,7 +181,31 @@ class TouchingNodes:
         scene = self.section.scene
         self.contacts = np.flatnonzero(scene.contacts["awake"])
         self.laws = self._laws()
+        self.added = self._added()
         return np.concatenate([scene.contacts["node"][self.contacts], scene.limits["node"]]).astype(int)
+
+    def _added(self) -> list[tuple[int, str, int, float, np.ndarray]]:
+        """Balls of round shapes in contacts that the watch added on the way, which are not looked for again: contact, side ("" or "_b"), geometry, radius, point."""
+        scene, found = self.section.scene, []
+        geometries = self.own.pairs.shapes.geometries
+        for pair in scene.shapes.pairs:
+            for slot in range(int(pair["first"]), int(pair["first"]) + int(pair["slots"])):
+                contact = scene.contacts[slot]
+                if contact["awake"] and contact["added"]:
+                    sides = ("", "_b") if geometries["body"][pair["i"]] == contact["a"] else ("_b", "")
+                    for side, geometry in zip(sides, (int(pair["i"]), int(pair["j"]))):
+                        if geometries["form"][geometry] == ROUND:
+                            found.append((slot, side, geometry, float(contact[f"radius{side}"]), contact[f"point{side}"].copy()))
+        return found
+
+    def _put_added(self, one: TouchingModel) -> None:
+        """Round shapes of a model: balls stay at the same part of an axis."""
+        contacts, before, after = self.section.scene.contacts, self.own.pairs.shapes.geometries, one.pairs.shapes.geometries
+        for slot, side, geometry, radius, point in self.added:
+            old, new = before[geometry], after[geometry]
+            part = (point - old["position"]) @ old["axis"] / old["half"] if old["half"] > 0.0 else 0.0
+            contacts[f"radius{side}"][slot] = radius + new["radius"] - old["radius"]
+            contacts[f"point{side}"][slot] = point + new["position"] - old["position"] + part * (new["half"] * new["axis"] - old["half"] * old["axis"])
 
     def _friction(self, one: TouchingModel) -> np.ndarray:
         """(nodes,) coefficients of friction of a model."""
@@ -227,6 +251,7 @@ class TouchingNodes:
         for pair in scene.shapes.pairs:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
             contacts["restitution"][int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.restitution  # type: ignore[union-attr]
+        self._put_added(one)
         limits["end"], limits["restitution"] = one.limits["end"], one.limits["restitution"]
         count = len(self.contacts)
         contacts["gamma"][self.contacts] += offset * tangent[:count, 0]

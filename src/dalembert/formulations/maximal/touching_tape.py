@@ -1,7 +1,6 @@
 """The tape of a run with contacts: a log of what was awake, and the lists of what was near, so that scenes can be made again."""
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,16 +71,14 @@ class TouchingTape(Tape):
 
     def parts(self) -> list[tuple[int, Tape]]:
         found = super().parts()
-        for _, part in found:
+        own = [part for _, part in found] if self.run is self else [part for _, part in self.run.parts()]
+        for (_, part), run in zip(found, own):
             assert isinstance(part, TouchingTape)
+            assert isinstance(run, TouchingTape)
+            part.run = run
             last = [page for page in self.pages if page.entry <= part.begin][-1]
             inner = [Page(page.entry - part.begin, page.places) for page in self.pages if part.begin < page.entry < part.begin + part.count]
             part.pages = [Page(0, last.places), *inner]
-            part.run = part
-            if self.run is not self:
-                part.run = copy(self.run)
-                part.run.arrays = type(self.run.arrays)(*(array[part.begin : part.begin + part.count] for array in self.run.arrays))
-                part.run.count = part.count
         return found
 
     def knots(self) -> np.ndarray:

@@ -76,6 +76,11 @@ class Reduced:
     events: Sequence[Callable[[Moment], float]] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.events, str):
+            raise ModelError(
+                f"Reduced: events={self.events!r}, but they are functions here, for a method with dense output: "
+                "Variational(dt=..., events=\"exact\") finds the moments of impacts"
+            )
         check_options(self)
         if self.method not in METHODS:
             raise ModelError(f"Reduced: unknown method {self.method!r}; choose one of {', '.join(METHODS)}")

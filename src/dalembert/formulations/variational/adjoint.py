@@ -23,10 +23,9 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_at_end,
     pull_at_knot,
     pull_joint_wrench,
-    pull_own_numbers,
     pull_rate,
+    pull_rows,
     pull_servo,
-    pull_target,
 )
 from dalembert.formulations.variational.equations import (
     coordinate_moved,
@@ -41,7 +40,7 @@ from dalembert.linalg import clear, factor, solve_transposed
 from dalembert.model.frames import relative
 from dalembert.model.pose import joint_at_knot, put6
 from dalembert.model.records import CONSTRAINT
-from dalembert.model.rows import direction_gradient, row_gradient
+from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import (
     add3,
     cross3,
@@ -139,12 +138,8 @@ def pull_equations(interval, bars):
         parent, child = bodies[joint.parent], bodies[joint.child]
         Rp = load9(parent.Rn)
         y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
-        for k in range(joint.locks):
-            weight = bar.b[k] / dt
-            force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
-            pull_at_end(bars, i, joint, bodies, weight, force, on_parent, on_child)
-            pull_target(bar, joint, at, k, weight, C)
-            pull_own_numbers(bar, joint, at, k, weight, C)
+        force, on_parent, on_child = pull_rows(bar, joint, at, 1.0 / dt, y, C, Rp)
+        pull_at_end(bars, i, joint, bodies, 1.0, force, on_parent, on_child)
         for k in range(joint.locks, joint.rows):
             pull_law_row(interval, bars, i, k)
     for i in range(model.couplings.shape[0]):

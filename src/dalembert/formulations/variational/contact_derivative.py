@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.singular import singular_step
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint, forces_as_loads
 from dalembert.formulations.maximal.touching_tape import TouchingTape
@@ -34,7 +34,7 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
         assert isinstance(tape, TouchingTape)
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
+        begins = tape.begins()
         ends = np.full(count, -1, dtype=np.int64)
         if len(knots.push) > tape.steps[-1].knot + 1:
             ends[-1] = tape.steps[-1].knot + 1
@@ -50,8 +50,5 @@ class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
                 self.bars, touch, felt, begins, ends, engine.options.resting_speed, *impulses, pushes, rows, tensions,
             )
             if not 0.0 <= worst < LOOSE:
-                raise GradientError(
-                    f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
-                    "does it pass a dead centre or a pose in which it is pulled taut?"
-                )
+                raise singular_step(self.mechanism, worst)
         return pushes, rows[:, 0], rows[:, 1:2], tensions

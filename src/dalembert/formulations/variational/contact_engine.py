@@ -33,7 +33,7 @@ from dalembert.mechanism.mechanism import Mechanism
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
     interval = Interval(*examples.model_and_work(), 0.0, 0.0, 0.0)
-    yield solve_encounter.part, (Encounter(interval, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0)
+    yield solve_encounter.part, (Encounter(interval, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0, 0.0)
     yield from examples.reading()
 
 

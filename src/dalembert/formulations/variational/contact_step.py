@@ -49,7 +49,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import BLUNT, build_interior_point, on_graph
+from dalembert.solvers.interior_point import TRIES, build_interior_point, on_graph
 from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
@@ -139,16 +139,16 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     guess_impulses(work, scene, state.bodies, state.joints, h)
     clear_islands(scene)
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for attempt in range(len(BLUNT) + len(COMPLIANCES) - 1):
-        if attempt >= len(BLUNT) and compliance == 0.0:
+    for attempt in range(len(TRIES) + len(COMPLIANCES) - 1):
+        if attempt >= len(TRIES) and compliance == 0.0:
             break
-        blunt = BLUNT[attempt] if attempt < len(BLUNT) else BLUNT[0]
-        softness = COMPLIANCES[attempt - len(BLUNT) + 1] if attempt >= len(BLUNT) else COMPLIANCES[0]
+        wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
+        softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         encounter = Encounter(Interval(model, work, dt, h, softness * compliance), scene, dt)
         for again in range(ROUNDS):
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
-            outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, blunt)
+            outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
             iterations += spent
             if outcome != SOLVED:
                 break
@@ -175,7 +175,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
-        straighten(work.bodies, scene, attempt + 1)
+        if attempt > 0:
+            straighten(work.bodies, scene, attempt)
     if outcome == SOLVED:
         if spins_too_fast(work, dt):
             return TOO_FAST, iterations, size

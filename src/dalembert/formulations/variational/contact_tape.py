@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.events import velocity_before
+from dalembert.contact.events import is_impact, limit_approach, velocity_before
 from dalembert.contact.forces import note_state, something_hits, write_log
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
@@ -25,6 +25,7 @@ from dalembert.formulations.maximal.pull_contacts import (
 )
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
+from dalembert.formulations.maximal.tiny import alive
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE
 from dalembert.formulations.variational.adjoint import (
     PASSES,
@@ -240,19 +241,19 @@ def pull_encounter(interval, scene, bars, touch):
 def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
     """Forces of all nodes as they are read at a knot, with bars ``push`` (n + 1, 6) on bodies and ``along`` (joints, 6) directions.
 
-    ``resting``: with a speed (m/s) only those that last, without impacts; with infinity all. Where something hits, they are those of the
-    step before, and this one's do not matter.
+    ``resting``: with a speed (m/s) only those that last, without what closes faster, pressed or not; with infinity all. Where something hits,
+    they are those of the step before, and this one's do not matter.
     """
     hit = something_hits(model, work, scene, resting)
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and not hit:
+        if contact.awake != 0 and not hit and not is_impact(model, work, contact, resting):
             pull_contact_force(contact, touch.contacts[i], scene, touch, kick, push)
     for i in range(scene.limits.shape[0]):
         limit, own = scene.limits[i], touch.limits[i]
         bar = kick * along[limit.joint, limit.direction]
         for side in range(2):
-            if limit.awake[side] != 0 and not hit:
+            if limit.awake[side] != 0 and not hit and not limit_approach(model, work, limit, side) < -resting:
                 own.gamma[side] += bar if side == 0 else -bar
         if limit.cap > 0.0:
             own.beta += bar
@@ -294,11 +295,11 @@ def pull_contact_steps(
         for i in range(model.bodies.shape[0] - 1):
             bar = bars.bodies[i]
             for c in range(3):
-                bar.after[c] = bar.x[c]
-                bar.after[3 + c] = bar.phi[c]
+                bar.after[c] = alive(bar.x[c])
+                bar.after[3 + c] = alive(bar.phi[c])
             for c in range(6):
-                bar.after[6 + c] = bar.before[6 + c]
-                bar.after[12 + c] = bar.before[12 + c]
+                bar.after[6 + c] = alive(bar.before[6 + c])
+                bar.after[12 + c] = alive(bar.before[12 + c])
                 pushes[entry, i, c] = bar.push[c]
             if knot >= 0:
                 for c in range(18):
@@ -306,7 +307,7 @@ def pull_contact_steps(
         for i in range(model.joints.shape[0]):
             bar = bars.joints[i]
             for k in range(6):
-                bar.after[k] = bar.before[k]
+                bar.after[k] = alive(bar.before[k])
                 if knot >= 0:
                     bar.after[k] += at_knots.spin[knot, i, k]
                 joint_bars[entry, 0, i, k] = bar.input[k]

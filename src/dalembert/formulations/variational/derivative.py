@@ -9,6 +9,7 @@ from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.series import is_kick
+from dalembert.formulations.maximal.singular import singular_step
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.variational.tape import pull_knots, pull_steps
 
@@ -53,16 +54,13 @@ class VariationalAdjoint(MaximalAdjoint):
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         (bodies, joints, couplings), count = self.engine.sizes, tape.count
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
-        begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
+        begins = tape.begins()
         worst = pull_steps(
             self.model, self.engine.graph.work, self.engine.compliance, tape.arrays, 0, count, self.bars, knots, begins,
             *self._impulses(tape, begins, first), pushes, rows, tensions,
         )
         if not 0.0 <= worst < LOOSE:
-            raise GradientError(
-                f"a step of {self.mechanism.name!r} cannot be differentiated: its equations are singular there (residual {worst:.2g}); "
-                "does it pass a dead centre or a pose in which it is pulled taut?"
-            )
+            raise singular_step(self.mechanism, worst)
         return pushes, rows[:, 0], rows[:, 1:2], tensions
 
     def _impulses(self, tape: Tape, begins: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from dalembert.formulations.maximal.pull_knot import (
     pull_project,
     pull_rates,
 )
+from dalembert.formulations.maximal.tiny import alive
 from dalembert.formulations.variational.adjoint import open_interval, pull_interval
 from dalembert.formulations.variational.equations import Interval, residual, spin_after
 from dalembert.formulations.variational.step import record, step, write_forces
@@ -293,11 +294,11 @@ def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots
         for i in range(model.bodies.shape[0] - 1):
             bar = bars.bodies[i]
             for c in range(3):
-                bar.after[c] = bar.x[c]
-                bar.after[3 + c] = bar.phi[c]
+                bar.after[c] = alive(bar.x[c])
+                bar.after[3 + c] = alive(bar.phi[c])
             for c in range(6):
-                bar.after[6 + c] = bar.before[6 + c]
-                bar.after[12 + c] = bar.before[12 + c]
+                bar.after[6 + c] = alive(bar.before[6 + c])
+                bar.after[12 + c] = alive(bar.before[12 + c])
                 pushes[entry - first, i, c] = bar.push[c]
             if knot >= 0:
                 for c in range(18):
@@ -305,7 +306,7 @@ def pull_steps(model, work, compliance, tape, first, last, bars, at_knots, knots
         for i in range(model.joints.shape[0]):
             bar = bars.joints[i]
             for k in range(6):
-                bar.after[k] = bar.before[k]
+                bar.after[k] = alive(bar.before[k])
                 if knot >= 0:
                     bar.after[k] += at_knots.spin[knot, i, k]
                 joint_bars[entry - first, 0, i, k] = bar.input[k]
