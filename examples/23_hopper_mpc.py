@@ -80,7 +80,7 @@ def plan(state: da.State, place: float, guesses: list[np.ndarray]) -> np.ndarray
 
 
 class Controller:
-    """Plans anew every HELD steps: from what is left of the last plan, and from a jump on the spot."""
+    """Plans anew every HELD steps: from what is left of the last plan, from a jump on the spot, and from no force at all."""
 
     def __init__(self) -> None:
         self.unknown, self.step = JUMP, 0
@@ -89,7 +89,7 @@ class Controller:
 
     def __call__(self, sim: da.Simulation) -> dict[str, np.ndarray]:
         if self.step % HELD == 0:
-            self.unknown = plan(sim.state, sim.position[0, 0], [self.shift @ self.unknown, JUMP])
+            self.unknown = plan(sim.state, sim.position[0, 0], [self.shift @ self.unknown, JUMP, 0.0 * JUMP])
         force, wrench = (part[self.step % HELD].copy() for part in inputs(self.unknown))
         self.step += 1
         if KICK["at"] <= sim.time < KICK["at"] + 0.1:

@@ -114,7 +114,7 @@ def test_whole_steps_come_again():
 
 
 def test_divided_runs_are_the_same_in_parts():
-    (whole, dt), (parts, _) = violent(42), violent(42)
+    (whole, dt), (parts, _) = violent(12), violent(12)
     assert whole.run(40 * dt, progress=False).substeps.max() > 1
     for _ in range(8):
         parts.run(5 * dt, progress=False)

@@ -97,7 +97,7 @@ ASK: dict[str, Callable[[da.Simulation], Any]] = {
     "set_target function of text": lambda s: s.set_target("shoulder", lambda t: "x"),
     "set_target function of nothing": lambda s: s.set_target("shoulder", lambda: 0.0),
     "set_target dict": lambda s: s.set_target("shoulder", {}),
-    **{f"solve_pose {v!r}": lambda s, v=v: s.solve_pose(v) for v in ({"elbow": "x"}, None, 3)},
+    **{f"solve_pose {v!r}": lambda s, v=v: s.solve_pose(v) for v in ({"elbow": "x"}, "elbow", 3)},
     "solve_pose weights": lambda s: s.solve_pose({"elbow": 0.1}, weights={"elbow": "x"}),
     **{f"view port {v!r}": lambda s, v=v: s.view(port=v, block=False, browser=False) for v in (-1, 70000, "http", None)},
 }

@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import TurnWarning
 
 #: rad within a step, from which on a warning is given
-FAR = 0.25
+FAR = 0.4
 #: steps of a run that are looked at
 LOOKS = 500
 

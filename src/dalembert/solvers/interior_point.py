@@ -66,8 +66,7 @@ class InteriorPoint(NamedTuple):
 def products(scene, speed, blunt):
     """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
 
-    ``speed`` (m/s): what gravity does in a step; ``blunt``: how many times less sharp than usual the aim is. In stages, where it is below one,
-    slacks of what rests stay those of a step: gaps are rounded as they are.
+    ``speed`` (m/s): what gravity does in a step; ``blunt``: how many times less sharp than usual the aim is.
     """
     top = 0.0
     total = 0.0
@@ -89,7 +88,7 @@ def products(scene, speed, blunt):
         count += b
         worst = max(worst, c)
     rest = REST * speed * speed if pressing > 1 else 0.0
-    return total / max(count, 1), worst, count, max(blunt * max(AIM, SOFT * top * top), max(blunt, 1.0) * rest)
+    return total / max(count, 1), worst, count, blunt * max(AIM, max(SOFT * top * top, rest))
 
 
 @kernel

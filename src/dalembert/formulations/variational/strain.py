@@ -17,7 +17,7 @@ from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_vec, scale3, 
 #: how a step ends in which joints do too much work (see ``solvers/outcomes.py``)
 STRAINED = 4
 #: largest share of the kinetic energy that joints may give or take at a knot
-MOST = 0.02
+MOST = 0.1
 
 
 @kernel
