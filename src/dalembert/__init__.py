@@ -30,13 +30,14 @@ from dalembert.io.budget import Budget
 from dalembert.io.load import load
 from dalembert.learning import jax as jax
 from dalembert.learning import torch as torch
-from dalembert.mechanism import joints, moving_joints
+from dalembert.mechanism import joints, moving_joints, sensors
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+from dalembert.mechanism.sensors import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Placed, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.aims import Aim
@@ -95,4 +96,4 @@ __all__ = [
     "value_and_gradient",
     "zoo",
 ]
-__all__ += joints.__all__ + moving_joints.__all__
+__all__ += joints.__all__ + moving_joints.__all__ + sensors.__all__

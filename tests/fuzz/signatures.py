@@ -14,6 +14,7 @@ import numpy as np
 from arm import arm, same, summary
 
 import dalembert as da
+from dalembert.mechanism import sensors
 
 NAN, INF = float("nan"), float("inf")
 #: values that hardly ever make sense, by a name for messages
@@ -65,6 +66,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
     "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)), "Aim": dict(body="upper", position=(0, 0, 0)),
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
+    **{name: {} for name in sensors.__all__},
 }
 #: methods of a mechanism
 BUILDING: dict[str, dict[str, Any]] = {
@@ -77,12 +79,13 @@ BUILDING: dict[str, dict[str, Any]] = {
     "cable": dict(name="new", points=[("world", (0, 0, 0)), ("upper", (1, 0, 0))], stiffness=1.0), "drag": dict(name="new", body="upper"),
     "penalty": dict(name="new", body="upper", stiffness=1.0), "force_law": dict(name="new", bodies="upper", function=lambda x, q, v: np.zeros((1, 6))),
     "constraint": dict(name="new", bodies="upper", function=lambda x, q: 0.0), "coordinate_map": dict(name="new", joints=["elbow"], matrix=[1.0]),
+    "sensor": dict(name="new", kind=da.Encoder(), on="elbow"),
     "strand": dict(name="new", points=[(0, 0, 0), (1, 0, 0), (2, 0, 0)], mass=1.0, stiffness=1.0),
     "copy": {}, "change": dict(element="elbow"), "attach": dict(other=da.Mechanism("other")),
 }
 #: methods of a simulation
 ASKED: dict[str, dict[str, Any]] = {
-    "coordinates": dict(joint="elbow"), "rates": dict(joint="elbow"), "path_length": dict(path="cord"), "path_rate": dict(path="cord"), "restore": {},
+    "coordinates": dict(joint="elbow"), "rates": dict(joint="elbow"), "path_length": dict(path="cord"), "path_rate": dict(path="cord"), "restore": {}, "sensor": dict(name="none"),
     "set_joint": dict(name="elbow", value=0.0), "set_velocity": dict(body="lower"), "set_target": dict(joint="shoulder", target=0.0),
     "set_input": dict(name="elbow", value=0.0), "set_parameters": dict(values={}), "solve_pose": dict(wishes={}), "linearise": {}, "equilibrium": {}, "modes": {},
     "step_jacobian": {}, "view": {}, "step": {}, "check": {}, "run": dict(duration=0.01), "stream": dict(duration=0.01, folder="parts"), "follow": dict(joint="elbow", trajectory=LATER),
@@ -92,7 +95,7 @@ READ: dict[str, dict[str, Any]] = {
     "body": dict(name="upper"), "joint": dict(name="elbow"), "path": dict(name="cord"), "strand": dict(name="none"), "coordinate_map": dict(name="none"),
     "coupling_force": dict(name="cord"), "least_norm": {}, "vjp": dict(cotangents={}, parameters=[]), "jvp": dict(tangents={}), "point": dict(body="upper", point=(0, 0, 0)),
     "save": dict(path="run.npz"), "load": dict(path="no such file.h5"), "plot": {}, "to_html": dict(path="run.html"), "snapshot": dict(path="run.png", size=(16, 16)),
-    "to_video": dict(path="run.gif", size=(16, 16)), "view": {},
+    "to_video": dict(path="run.gif", size=(16, 16)), "view": {}, "sensor": dict(name="none"),
 }
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time
 HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream", "check")
@@ -159,7 +162,7 @@ def public() -> set[str]:
 #: arguments that may be negative
 SIGNED = {
     "rest", "target", "offset", "directions", "pitch", "gravity", "position", "point", "normal", "axis", "slot", "axes", "origin", "heights", "force", "torque", "at", "ratio",
-    "value", "rate", "linear", "angular", "near", "matrix", "limits", "acceleration", "time", "energy_bound", "spin", "precession", "velocity", "angle", "number", "knots", "layer", "mask",
+    "value", "rate", "linear", "angular", "near", "matrix", "limits", "acceleration", "time", "energy_bound", "spin", "precession", "velocity", "angle", "number", "knots", "layer", "mask", "bias",
 }
 #: arguments of the zoo that are angles, rates, forces and places, or that mean something else below zero
 ZOO_SIGNED = {

@@ -16,7 +16,7 @@ STANDING = ("grounds", "obstacles", "terrains")
 SEEING = ("force_laws", "constraints")
 #: lists of elements that others refer to, in an order in which each comes after those that it refers to
 REFERRED = (
-    "bodies", "joints", "couplings", "maps", "paths", "strands", "point_forces", "drags", "penalties", *SEEING, *STANDING, "colliders", "contact_points",
+    "bodies", "joints", "couplings", "maps", "paths", "strands", "point_forces", "drags", "penalties", *SEEING, *STANDING, "colliders", "contact_points", "sensors",
 )
 
 

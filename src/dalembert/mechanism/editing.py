@@ -23,6 +23,7 @@ from dalembert.checks import (
 from dalembert.errors import ModelError
 from dalembert.mechanism.attaching import STANDING, attach
 from dalembert.mechanism.exchange import exchange
+from dalembert.mechanism.sensors import Sensor, errors_of
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Body, Mechanism
@@ -43,7 +44,7 @@ class Editor:
         """Change an element that was built before, by what it was built with, and return it: ``change("elbow", damping=0.2)``.
 
         Joints take the arguments of their type, or another ``type`` of joint; bodies ``mass``, ``inertia``, ``shape`` (with its mass and
-        inertia, unless they are given) and ``collide``; other elements their numbers. Everything else stays, points of joints too. Handles of the old element
+        inertia, unless they are given) and ``collide``; sensors ``noise``, ``bias`` and ``seed``; other elements their numbers. Everything else stays, points of joints too. Handles of the old element
         are no longer good: take the new one. Simulations that exist keep what they were made with.
         """
         from dalembert.mechanism.mechanism import Body, JointElement
@@ -58,6 +59,9 @@ class Editor:
             new = _changed_body(old, changes)
         elif isinstance(old, JointElement):
             new = _changed_joint(old, changes)
+        elif isinstance(old, Sensor):
+            _refuse(old, changes, ("noise", "bias", "seed"))
+            new = replace(old, **errors_of(old.name, len(old.noise), **{"noise": old.noise, "bias": old.bias, "seed": old.seed, **changes}))
         else:
             new = _changed(old, changes)
         exchange(self, old, new)
@@ -71,6 +75,9 @@ class Editor:
                 del twin._names[element.name]
             getattr(twin, kind).clear()
         twin.contact_points.clear()
+        for sensor in [sensor for sensor in twin.sensors if sensor.other is not None and twin._names.get(sensor.other.name) is not sensor.other]:
+            del twin._names[sensor.name]
+            twin.sensors.remove(sensor)
         twin.pair_laws.clear()
         for body in [body for body in twin.bodies if body.collide]:
             exchange(twin, body, replace(body, collide=False))

@@ -40,6 +40,7 @@ from dalembert.mechanism.environment import (
 from dalembert.mechanism.forces import Constraint, Drag, ForceBuilder, ForceLaw, Path, Penalty, PointForce
 from dalembert.mechanism.joints import Distance, Joint, PointSpring
 from dalembert.mechanism.maps import CoordinateMap, MapBuilder
+from dalembert.mechanism.sensors import Sensor, SensorBuilder
 from dalembert.mechanism.shapes import Placed, Shape, check_inertia, check_mass, unplaced
 from dalembert.mechanism.strands import Strand, StrandBuilder
 from dalembert.mechanism.visuals import Colour, Mesh, Visual
@@ -110,7 +111,7 @@ class Coupling:
 
 
 @dataclass(eq=False)
-class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder, Editor):
+class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder, SensorBuilder, Editor):
     """Bodies and what holds them together. Build it by name; give it to a ``Simulation``.
 
     ``gravity`` in m/s^2. Positions given to the builder are those of the reference pose, in which every joint's
@@ -142,6 +143,8 @@ class Mechanism(EnvironmentBuilder, ForceBuilder, MapBuilder, StrandBuilder, Edi
     initial_velocities: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
     #: actuators of a model file by name; ``dalembert.mechanism.actuators.actuate`` turns their controls into joint forces
     actuators: dict[str, Actuator] = field(default_factory=dict, init=False)
+    #: what is measured
+    sensors: list[Sensor] = field(default_factory=list, init=False)
     #: what bodies look like, by body; bodies without an entry are drawn by their shape
     visuals: dict[str, list[Visual]] = field(default_factory=dict, init=False)
     #: what a model file asked for and the mechanism does not have, a line each

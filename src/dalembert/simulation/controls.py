@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,16 @@ class InputTables:
                 for order in (1, 2):
                     row[order, element.index, : element.type.freedom] = target_derivative(element, function, self.times(step + share), order)
         return motion
+
+    def only(self, step: int) -> InputTables:
+        """The inputs of one step, as a run of that step alone has them."""
+        one, times = copy(self), self.times
+        one.times, one.end = lambda steps: times(step + steps), 1
+        one.wrench, one.joint, one.tension = (table[step : step + 1] for table in (self.wrench, self.joint, self.tension))
+        one.target = self.target[step : step + 2] if self.driven else self.target
+        one.corrections = self.corrections[step : step + 2]
+        one.timed = {0: self.timed[step]} if step in self.timed else {}
+        return one
 
     def recorded(self, steps: int) -> Inputs:
         """Inputs of the first ``steps`` steps, for reading the run afterwards."""

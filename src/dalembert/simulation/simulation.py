@@ -47,6 +47,7 @@ from dalembert.simulation.controls import (
 )
 from dalembert.simulation.ending import ending_in_order, keep
 from dalembert.simulation.energy import EnergyWatch
+from dalembert.simulation.latest import LastStep, made_again, seen
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Controlled, Record
 from dalembert.simulation.room import check_run, run_bytes, series_bytes
@@ -112,6 +113,8 @@ class Simulation:
         self._inputs: dict[str, Input] = {}
         self._knot: Knot | None = None
         self._single: _Single | None = None
+        self._last: LastStep | None = None
+        self._looks: tuple[Knot, dict[bool, Trajectory]] | None = None
         self._origin: _Origin | None = None
         self._take(mechanism.snapshot())
         self._begin(self._setup.initial(), (0.0, 0, formulation.dt))
@@ -129,7 +132,7 @@ class Simulation:
         inputs = np.zeros(input_count(self._mechanism))
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
-        self._knot = None
+        self._knot = self._last = None
 
     def __repr__(self) -> str:
         return f"<simulation of {self._mechanism.name!r} in {type(self._formulation).__name__}, dt = {self._formulation.dt:g} s, at t = {self.time:g} s>"
@@ -164,7 +167,7 @@ class Simulation:
             raise ModelError(f"the state is one of {state.kind}; this simulation is {self._kind}")
         self._state = state.copy()
         self._moved = True
-        self._knot = None
+        self._knot = self._last = None
 
     def reset(self) -> None:
         """Go back to where the first step began: time, pose, velocities, targets and inputs as they were set up until then.
@@ -176,7 +179,8 @@ class Simulation:
             return
         self._state, self._targets, self._inputs = origin.state.copy(), dict(origin.targets), dict(origin.inputs)
         self._setup.restore(origin.asked)
-        self._moved, self._knot, self._single = origin.moved, None, None if self._targets or self._inputs else self._single
+        self._moved, self._knot, self._last = origin.moved, None, None
+        self._single = None if self._targets or self._inputs else self._single
 
     def _leave(self) -> None:
         """Remember where the first step begins."""
@@ -240,6 +244,32 @@ class Simulation:
     def pushed(self) -> bool:
         """Whether ``set_input`` gives it inputs."""
         return bool(self._inputs)
+
+    def latest(self) -> Trajectory:
+        """The last step as a trajectory of two knots: forces, contacts and all else that a trajectory has, for controllers that measure them.
+
+        One knot where no step was made since the start was set, or the last one failed. Forces at the second knot are those under the inputs of
+        the step. The step is made once more for it, and takes as long.
+        """
+        return self._look(True)
+
+    def _look(self, whole: bool) -> Trajectory:
+        """The last step, whole or as far as the states at its ends tell it; once for each knot."""
+        knot = self._read()
+        if self._looks is None or self._looks[0] is not knot:
+            self._looks = knot, {}
+        found = self._looks[1]
+        if whole not in found:
+            about = self._engine, self._mechanism, type(self._formulation).__name__, self._last, self._state
+            found[whole] = made_again(*about) if whole else seen(*about, self._knot_at, knot)
+        return found[whole]
+
+    def sensor(self, name: str) -> np.ndarray:
+        """What a sensor of the mechanism says now, one number per channel. Those of forces take as long as a step."""
+        from dalembert.simulation.sensing import measure, sensor_named
+
+        sensor = sensor_named(self._mechanism, name)
+        return measure(self._mechanism, sensor, self._look(sensor.kind.of_forces))[-1]
 
     def redundancy(self) -> Redundancy:
         """Ranks and redundant rows of joints and drives at the current pose (a dense analysis: seconds for 2,000 rows)."""
@@ -546,16 +576,18 @@ class Simulation:
         tables = single.tables(self._targets, self._inputs, self._engine, state, dt, control is not None)
         if control is not None:
             read_control(control, tables, 0)
+        followed = dict(self._targets) if self._moved else {}
         self._moved, self._knot, before = True, None, state.numbers.copy()
         try:
             while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
                 if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
                     raise self._failure(dt)
             self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
+            self._last = LastStep(replace(state, numbers=before), followed, tables, 0, dt)
         except BaseException:  # a step is made as a whole
             if self._state is state:
                 state.numbers[:] = before
-                self._knot = None
+                self._knot = self._last = None
             raise
 
     @checked(duration=POSITIVE, dt=STEP | NOTHING, control_derivative=one_of("differences", None) | FUNCTION)
@@ -665,19 +697,21 @@ class Simulation:
         try:
             with ending_in_order():
                 while done < steps:
-                    count = min(chunk, steps - done)
+                    count = max(1, min(chunk, steps - done - 1))  # the last step alone, for ``latest``
                     if record is not None:
                         count = min(count, record.before(done, numbers))
                         record.engine.tape = record.tape
                     if control is not None:
                         read_control(control(self), tables, done)
                     tick = clock.perf_counter()
+                    begins = LastStep(replace(self._state, numbers=numbers.copy()), dict(self._targets) if self._moved else {}, tables, done, dt)
                     self._moved, self._knot = True, None
-                    with self._whole(numbers, recording):
+                    with self._whole(begins.state.numbers, numbers, recording):
                         solved = engine.advance(numbers, recording, tables, done, count, dt)
                         spent = clock.perf_counter() - tick
                         self._state = replace(begun, clock=begun.after(done + solved, dt), inputs=tables.at(max(done + solved - 1, 0)))
                     done += solved
+                    self._last = begins if solved == count == 1 else None
                     if solved < count:
                         if getattr(engine, "ended", None) is not None:
                             break
@@ -709,9 +743,9 @@ class Simulation:
         return run
 
     @contextmanager
-    def _whole(self, numbers: np.ndarray, recording: Any) -> Iterator[None]:
+    def _whole(self, before: np.ndarray, numbers: np.ndarray, recording: Any) -> Iterator[None]:
         """Steps are made as a whole: what breaks off inside, Ctrl-C too, leaves state and recording as they were."""
-        before, state, mark = numbers.copy(), self._state, getattr(self._engine, "mark", None)
+        state, mark = self._state, getattr(self._engine, "mark", None)
         page = mark(recording) if mark is not None else None
         try:
             yield

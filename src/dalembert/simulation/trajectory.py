@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dalembert.gradients.events import Derivatives
     from dalembert.gradients.step import StepJacobians
     from dalembert.io.budget import Budget
+    from dalembert.simulation.sensing import SensorSeries
 
 
 #: endings of files that ``Trajectory.save`` writes
@@ -408,17 +409,30 @@ class Trajectory:
 
         return differenced(record_of(self))
 
+    @property
+    def can_touch(self) -> bool:
+        """Whether something in it could touch: whether there are ``contacts`` to ask for."""
+        return "contact_log" in self._values
+
+    def sensor(self, name: str) -> SensorSeries:
+        """What a sensor of the mechanism says at the knots."""
+        from dalembert.simulation.sensing import sensor_series
+
+        if self.model is None:
+            raise ModelError("a sensor can be read only where the mechanism is known: ask the trajectory that a run returned")
+        return sensor_series(self.model, name, self)
+
     def contacts(self) -> ContactSeries:
         """Gaps, forces, points and normals of all contacts, step by step."""
         from dalembert.contact.series import read_log
 
-        if "contact_log" not in self._values:
+        if not self.can_touch:
             raise ModelError(f"{self.mechanism!r} was run without contacts: nothing in it can touch")
         return read_log(self.time, self.touching, self._values["contact_log"])
 
     def energy_after(self) -> EnergySeries:
         """Energies just after the knots (right limits), where contacts have acted; those at the knots where nothing can touch."""
-        if "contact_log" not in self._values:
+        if not self.can_touch:
             return self.energy()
         momentum = self._get("momentum_after")
         linear = 0.5 * np.einsum("nbi,b->n", momentum[..., :3] ** 2, 1.0 / self.mass)

@@ -15,6 +15,7 @@ from dalembert.io.mjcf.files import check_files
 from dalembert.io.mjcf.geoms import read_drawings
 from dalembert.io.mjcf.keyframes import close_keyframe
 from dalembert.io.mjcf.links import add_gravity_compensation, read_links
+from dalembert.io.mjcf.sensors import add_sensors
 from dalembert.io.mjcf.source import Source, compiled
 from dalembert.io.mjcf.tendons import add_tendons
 from dalembert.io.options import Options
@@ -37,8 +38,9 @@ def load_mjcf(path: Path, options: Options, meter: Meter) -> Mechanism:
     add_actuators(source)
     add_environment(source)
     add_pairs(source)
+    add_sensors(source)
     close_keyframe(source)
-    for kind, count in (("sensor", source.model.nsensor), ("flex", source.model.nflex), ("skin", source.model.nskin)):
+    for kind, count in (("flex", source.model.nflex), ("skin", source.model.nskin)):
         source.report += [f"{kind} {source.name(kind, k)!r} is left out" for k in range(count)]
     source.mechanism.report[:] = source.report
     return source.mechanism

@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.checks import vector
 from dalembert.errors import ModelError
 from dalembert.io.budget import PER_BODY, Meter
-from dalembert.io.native.records import FORMAT, SHAPES, TYPES, file_record, msgspec_module
+from dalembert.io.native.records import FORMAT, SENSOR_KINDS, SHAPES, TYPES, file_record, msgspec_module
 from dalembert.io.options import Options
 from dalembert.io.safety import read_model
 from dalembert.mechanism.actuators import Actuator
@@ -100,6 +100,9 @@ def _build(data: dict[str, Any], options: Options, meter: Meter) -> Mechanism:
         mechanism.actuators[entry["name"]] = Actuator(**tuples)
     if options.contacts:
         _read_contacts(mechanism, data)
+    for entry in data["sensors"]:
+        if options.contacts or entry["other"] is None or entry["other"] in mechanism:
+            _read_sensor(mechanism, entry)
     if data["visuals"]:
         mechanism.visuals["world"] = [_read_visual(v, "world") for v in data["visuals"]]
     mechanism.report.extend(data["report"])
@@ -250,6 +253,16 @@ def _numbered(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _numbered(item) for key, item in value.items()}
     return float(value) if value in ("inf", "-inf") else value
+
+
+def _read_sensor(mechanism: Mechanism, entry: dict[str, Any]) -> None:
+    name, kind, parameters = entry["name"], SENSOR_KINDS.get(entry["type"]), entry["parameters"]
+    if kind is None:
+        raise ModelError(f"sensor {name!r} has the unknown type {entry['type']!r}; choose from: {', '.join(SENSOR_KINDS)}")
+    unknown = set(parameters) - {f.name for f in fields(kind)}
+    if unknown:
+        raise ModelError(f"sensor {name!r}: {entry['type']} has no parameter {sorted(unknown)[0]!r}")
+    mechanism.sensor(name, kind(**parameters), entry["on"], other=entry["other"], noise=entry["noise"], bias=entry["bias"], seed=entry["seed"])
 
 
 def _read_servos(value: Any, name: str) -> Servo | list[Servo | None]:

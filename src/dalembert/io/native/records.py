@@ -13,6 +13,7 @@ from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import JOINTS, Joint, PointSpring
 from dalembert.mechanism.moving_joints import MOVING_JOINTS
+from dalembert.mechanism.sensors import SENSORS, SensorKind
 from dalembert.mechanism.shapes import Shape
 
 FORMAT = 1
@@ -21,6 +22,7 @@ SHAPES: dict[str, type[Shape]] = {
     name: kind for module in (shapes, convex) for name, kind in vars(module).items()
     if inspect.isclass(kind) and issubclass(kind, Shape) and not inspect.isabstract(kind) and not name.startswith("_")
 }
+SENSOR_KINDS: dict[str, type[SensorKind]] = {kind.__name__: kind for kind in SENSORS}
 #: parameters of every joint, left out where they say nothing
 LAWS = {f.name for f in fields(Joint)}
 
@@ -83,9 +85,12 @@ def file_record() -> Any:
     point = struct(
         "ContactPoint", ("body", str), ("point", Vector), ("radius", float, 0.0), ("friction", Fraction, None), ("restitution", Fraction, None))
     pair = struct("Pair", ("between", list[str]), ("friction", float, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
+    sensor = struct(
+        "Sensor", ("name", str), ("type", str), ("on", str), ("other", str | None, None), ("parameters", anything, msgspec.field(default_factory=dict)),
+        ("noise", Vector), ("bias", Vector), ("seed", int, 0))
     lists = dict(
         joints=joint, gears=gear, maps=linear_map, paths=path, strands=strand, forces=force, drags=drag, penalties=penalty, wrenches=wrench, start=start, actuators=actuator, grounds=ground, obstacles=obstacle, terrains=terrain,
-        colliders=collider, contact_points=point, pairs=pair, visuals=visual, report=str,
+        colliders=collider, contact_points=point, pairs=pair, sensors=sensor, visuals=visual, report=str,
     )
     return struct(
         "File", ("format", int), ("name", str), ("gravity", Vector), ("bodies", list[body]),
@@ -117,6 +122,7 @@ def schema() -> dict[str, Any]:
         "type": "object", "required": ["type"],
         "properties": {"type": joint["type"], "parameters": joint["parameters"]},
     }
+    published["$defs"]["Sensor"]["properties"]["type"] = {"type": "string", "enum": sorted(SENSOR_KINDS)}
     published["$defs"]["Shape"] = {"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "enum": sorted(SHAPES)}}}
     for owner in ("Body", "Visual"):
         published["$defs"][owner]["properties"]["shape"] = {"anyOf": [{"$ref": "#/$defs/Shape"}, {"type": "null"}], "default": None}

@@ -18,6 +18,7 @@ from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.maps import CoordinateMap
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
+from dalembert.mechanism.sensors import Sensor
 from dalembert.mechanism.shapes import Composite, Shape
 from dalembert.mechanism.strands import Strand
 from dalembert.mechanism.visuals import Mesh, Visual
@@ -47,6 +48,7 @@ def to_data(mechanism: Mechanism) -> dict[str, Any]:
         start=[*(_drop(dict(joint=n, value=_plain(v), rate=_plain(r))) for n, (v, r) in mechanism.initial_joints.items()),
                *(_drop(dict(body=n, linear=_plain(v), angular=_plain(w))) for n, (v, w) in mechanism.initial_velocities.items())],
         actuators=[_drop({k: _plain(v) for k, v in asdict(a).items()}) for a in mechanism.actuators.values()],
+        sensors=[_sensor(s) for s in mechanism.sensors],
         visuals=[_visual(v) for v in mechanism.visuals.get("world", [])], report=list(mechanism.report),
     )
     return {**data, **{name: value for name, value in optional.items() if value}}
@@ -167,6 +169,15 @@ def _gear(gear: Coupling) -> dict[str, Any]:
         name=gear.name, first=gear.first.name, second=gear.second.name, ratio=gear.ratio, offset=gear.offset,
         directions=[gear.first_direction, gear.second_direction],
     )
+
+
+def _sensor(sensor: Sensor) -> dict[str, Any]:
+    parameters = {field.name: _plain(getattr(sensor.kind, field.name)) for field in fields(sensor.kind)}
+    other = None if sensor.other is None else sensor.other.name
+    return _drop(dict(
+        name=sensor.name, type=type(sensor.kind).__name__, on=sensor.on.name, other=other, **(dict(parameters=parameters) if parameters else {}),
+        noise=_plain(sensor.noise), bias=_plain(sensor.bias), seed=sensor.seed,
+    ))
 
 
 def dumps(mechanism: Mechanism, ending: str = ".json") -> bytes:
