@@ -26,6 +26,7 @@ DONE, FAILED, USAGE, REFUSED, MISSING, INTERRUPTED = 0, 1, 2, 3, 4, 130
 TRAJECTORIES = {".h5": "h5py", ".hdf5": "h5py", ".csv": None, ".npz": None}
 FILMS = {".mp4": "imageio", ".gif": "imageio"}
 PAGES = {".html": None, ".htm": None}
+MODELS_3D = {".glb": None}
 PICTURES = {".png": None}
 MODELS = {".toml": "tomli_w", ".json": "msgspec", ".urdf": None}
 EXTRAS = {"h5py": "files", "imageio": "video", "tomli_w": "model", "msgspec": "model", "matplotlib": "plot"}
@@ -157,7 +158,7 @@ def _parser() -> Parser:
     common.add_argument("--debug", action="store_true", help="show the traceback of errors")
     loading, perhaps = Parser(add_help=False), Parser(add_help=False)
     for one in (loading, perhaps):
-        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
+        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .sdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
         one.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
         one.add_argument("--free", dest="base", action="store_const", const="free", help="the same as --base free")
         one.add_argument("--fixed", dest="base", action="store_const", const="fixed", help="the same as --base fixed")
@@ -190,6 +191,7 @@ def _parser() -> Parser:
     run.add_argument("--duration", type=_positive, default=5.0, help="length in s (default: %(default)s)")
     run.add_argument("--out", type=_target(TRAJECTORIES), metavar="FILE", help="write the trajectory: .h5, .csv or .npz")
     run.add_argument("--html", type=_target(PAGES), metavar="FILE", help="write a page that shows the run")
+    run.add_argument("--gltf", type=_target(MODELS_3D), metavar="FILE", help="write bodies with their animation: .glb, for Blender and the web")
     run.add_argument("--plot", type=_plot, action="append", default=[], metavar="[KIND=]FILE", help="write a plot, of the energy or another kind: coordinates, velocities, forces, violation, phase, gaps")
     run.add_argument("--video", type=_target(FILMS), metavar="FILE", help="write a film: .mp4 or .gif")
 
@@ -207,8 +209,8 @@ def _parser() -> Parser:
     compare.add_argument("--halvings", type=int, choices=range(1, 11), default=3, metavar="1-10", help="how often dt is halved (default: %(default)s)")
     compare.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the differences")
 
-    convert = command("convert", _convert, [loading], "a model to .toml, .json or .urdf; a trajectory (.h5) to .csv, .npz, .html, .mp4, .gif or .png")
-    convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *FILMS, *PICTURES]))
+    convert = command("convert", _convert, [loading], "a model to .toml, .json or .urdf; a trajectory (.h5) to .csv, .npz, .html, .glb, .mp4, .gif or .png")
+    convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *MODELS_3D, *FILMS, *PICTURES]))
     convert.add_argument("--lossy", action="store_true", help="leave out what a URDF file cannot hold")
 
     doctor = command("doctor", _doctor, [perhaps, starting, stepping], "versions, cache, processor, a small run, and the self-test of a model: for bug reports")
@@ -352,7 +354,7 @@ def _run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, trajectory: Any) -> None:
     """The files that were asked for."""
     for path, write in (
-        (options.out, trajectory.save), (options.html, trajectory.to_html), (options.video, trajectory.to_video),
+        (options.out, trajectory.save), (options.html, trajectory.to_html), (options.gltf, trajectory.to_gltf), (options.video, trajectory.to_video),
         *((path, lambda p, kind=kind: trajectory.plot(kind, path=p)) for kind, path in options.plot),
     ):
         if path is not None:
@@ -490,7 +492,7 @@ def _convert(options: argparse.Namespace) -> int:
         if ending in MODELS:
             raise ModelError(f"a trajectory cannot become {options.target}; choose from {', '.join([*TRAJECTORIES, *PAGES, *FILMS, *PICTURES])}")
         trajectory = da.Trajectory.load(options.model, budget=da.Budget().times(options.budget))
-        write = next((w for kinds, w in ((PAGES, trajectory.to_html), (FILMS, trajectory.to_video), (PICTURES, trajectory.snapshot)) if ending in kinds), trajectory.save)
+        write = next((w for kinds, w in ((PAGES, trajectory.to_html), (MODELS_3D, trajectory.to_gltf), (FILMS, trajectory.to_video), (PICTURES, trajectory.snapshot)) if ending in kinds), trajectory.save)
         write(options.target)
     elif ending not in MODELS:
         raise ModelError(f"a model cannot become {options.target}; choose from {', '.join(MODELS)} (dalembert run makes trajectories)")

@@ -24,6 +24,8 @@ GEOM = '<worldbody><geom type="mesh" mesh="s"/></worldbody>'
 ASSET = '<asset><mesh name="s" file="{}"/></asset>'
 LINK = '<robot name="a"><link name="a"><visual><geometry><mesh filename="{}"/></geometry></visual></link></robot>'
 
+MODEL = '<sdf version="1.9"><model name="a"><link name="a"><visual name="v"><geometry><mesh><uri>{}</uri></mesh></geometry></visual></link></model></sdf>'
+
 
 def tetrahedron() -> bytes:
     """A mesh as binary STL."""
@@ -107,6 +109,16 @@ def mjcf_a_link_by_strippath(folder: Path) -> Path:
 @reads
 def urdf_a_mesh_above(folder: Path) -> Path:
     return put(folder, a_urdf=LINK.format("../secret/s.stl"))
+
+
+@reads
+def sdf_a_mesh_above(folder: Path) -> Path:
+    return put(folder, a_sdf=MODEL.format("../secret/s.stl"))
+
+
+@reads
+def sdf_dots_in_a_model(folder: Path) -> Path:
+    return put(folder, a_sdf=MODEL.format("model://model/../secret/s.stl"))
 
 
 @reads
@@ -270,6 +282,10 @@ _text("urdf: a packed mesh", "urdf", lambda: LINK.format("m.zip"), m_zip=_zipped
 _text("urdf: a mesh packed as 3mf", "urdf", lambda: LINK.format("m.3mf"), m_3mf=_zipped)
 _text("urdf: a mesh that promises much", "urdf", lambda: LINK.format("m.ply"), m_ply=lambda: "ply\nformat binary_little_endian 1.0\nelement vertex 4000000000\nproperty float x\nproperty float y\nproperty float z\nelement face 0\nproperty list uchar int vertex_indices\nend_header\n")
 _text("urdf: an OFF that promises much", "urdf", lambda: LINK.format("m.off"), m_off=lambda: "OFF\n4000000000 1 0\n0 0 0\n")
+_text("sdf: bodies in one place", "sdf", lambda: "<sdf><model name='m'>" + "".join(
+    f"<link name='l{k}'><collision name='c'><geometry><sphere><radius>1</radius></sphere></geometry></collision></link>" for k in range(4000)) + "</model></sdf>")
+_text("sdf: frames in a row", "sdf", lambda: "<sdf><model name='m'><link name='l0'/>" + "".join(
+    f"<frame name='f{k}'><pose relative_to='f{k + 1}'>0 0 0 0 0 0</pose></frame>" for k in range(100_000)) + "</model></sdf>")
 _text("urdf: a large text mesh", "urdf", lambda: LINK.format("m.obj"), m_obj=lambda: "v 0 0 0\nv 1 0 0\nv 0 1 0\n" + "f 1 2 3\n" * 10_000_000)
 _text("urdf: collada of laughs", "urdf", lambda: LINK.format("m.dae"), m_dae=lambda: '<!DOCTYPE COLLADA [<!ENTITY a "aaaaaaaaaa">' + "".join(f'<!ENTITY {chr(98 + k)} "{f"&{chr(97 + k)};" * 10}">' for k in range(9)) + "]><COLLADA>&j;</COLLADA>")
 _text("mjcf: a large PNG", "xml", lambda: '<mujoco><asset><texture name="t" type="2d" file="t.png"/></asset></mujoco>', t_png=lambda: _png(30_000, 1_000))

@@ -94,7 +94,7 @@ ASKED: dict[str, dict[str, Any]] = {
 READ: dict[str, dict[str, Any]] = {
     "body": dict(name="upper"), "joint": dict(name="elbow"), "path": dict(name="cord"), "strand": dict(name="none"), "coordinate_map": dict(name="none"),
     "coupling_force": dict(name="cord"), "least_norm": {}, "vjp": dict(cotangents={}, parameters=[]), "jvp": dict(tangents={}), "point": dict(body="upper", point=(0, 0, 0)),
-    "save": dict(path="run.npz"), "load": dict(path="no such file.h5"), "plot": {}, "to_html": dict(path="run.html"), "snapshot": dict(path="run.png", size=(16, 16)),
+    "save": dict(path="run.npz"), "load": dict(path="no such file.h5"), "plot": {}, "to_html": dict(path="run.html"), "to_gltf": dict(path="run.glb"), "snapshot": dict(path="run.png", size=(16, 16)),
     "to_video": dict(path="run.gif", size=(16, 16)), "view": {}, "sensor": dict(name="none"),
 }
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time

@@ -33,17 +33,17 @@ def load(
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
     budget: Budget | None = None,
 ) -> Mechanism:
-    """A ``Mechanism`` from a URDF, MJCF or native (TOML, JSON) file.
+    """A ``Mechanism`` from a URDF, SDF, MJCF or native (TOML, JSON) file.
 
     What the file asks for and dalembert does not simulate is listed in ``mechanism.report``; ``strict`` makes that a
     ModelError. ``merge_fixed``: links fixed to another become part of it. ``base``: "fixed" holds a robot's root on the
-    world, "free" lets it float; None is "fixed" for URDF and what the file says for MJCF. ``root``: the folder that
+    world, "free" lets it float; None is "fixed" for URDF and what the file says for SDF and MJCF. ``root``: the folder that
     meshes and included files may come from (by default the model's own folder, or its package). ``mesh_density``
     (kg/m^3): mass of URDF links that have none.
 
     ``contacts=False`` leaves out everything that touches, ``limits=False`` the limits and the dry friction of joints:
     formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
-    no for URDF and what the file says for MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
+    no for URDF and what the file says for SDF and MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
     joints among them. ``keyframe``: the one of an MJCF file, by name or number, to start from.
     ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is. ``budget``: what reading may cost,
     a larger one for a large file that you trust.
@@ -73,6 +73,10 @@ def _read(path: Path, options: Options, meter: Meter) -> Mechanism:
         from dalembert.io.mjcf import load_mjcf
 
         return load_mjcf(path, options, meter)
+    if kind == "sdf":
+        from dalembert.io.sdf import load_sdf
+
+        return load_sdf(path, options, meter)
     from dalembert.io.native import read_native
 
     return read_native(path, options, meter)
@@ -83,17 +87,19 @@ def _reader(path: Path, meter: Meter) -> str:
     ending = path.suffix.lower()
     if ending == ".urdf":
         return "urdf"
+    if ending in (".sdf", ".world"):
+        return "sdf"
     if ending in (".toml", ".json"):
         return "native"
     if ending in (".xml", ".mjcf"):
         fresh = Meter(path, meter.budget)  # the importer looks through the file again
         elements = scan_xml(read_model(path, fresh), path, fresh)
         tag = elements[0].tag if elements else ""
-        kinds = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf"}
+        kinds = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf", "sdf": "sdf"}
         if tag not in kinds:
-            raise ModelError(f"{path} is an XML file with the root <{tag}>; dalembert reads <mujoco> (MJCF) and <robot> (URDF)")
+            raise ModelError(f"{path} is an XML file with the root <{tag}>; dalembert reads <mujoco> (MJCF), <robot> (URDF) and <sdf>")
         return kinds[tag]
-    raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .xml (MJCF or URDF), .toml and .json")
+    raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .sdf, .world, .xml (MJCF, URDF or SDF), .toml and .json")
 
 
 def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:

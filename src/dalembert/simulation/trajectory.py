@@ -520,6 +520,15 @@ class Trajectory:
 
         return write_page(self, Path(path), fps=fps)
 
+    @checked(fps=RATE)
+    def to_gltf(self, path: str | Path, *, fps: float = 60.0) -> Path:
+        """Write bodies with their animation to a binary glTF file (.glb), for Blender, game engines and the web; returns its path."""
+        if Path(path).suffix.lower() != ".glb":
+            raise ModelError(f"cannot write glTF to {path}: the ending must be .glb")
+        from dalembert.view.gltf import write_gltf
+
+        return write_gltf(self, Path(path), fps=fps)
+
     @checked(size=SIZE, **LOOK)
     def snapshot(self, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 720), **view: Any) -> Path:
         """Write a picture (.png) of one moment, the end by default. Needs no display.
