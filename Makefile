@@ -4,10 +4,12 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PYTEST_ARGS ?=
 BIN := .venv/bin
+#: .venv with what a run and its plots need, and with what developing needs
+SMALL := .venv/.small
 READY := .venv/.ready
 GALLERY := out/gallery/.ready
 
-.PHONY: demo test test-all lint fuzz bench docs pictures clean help
+.PHONY: demo test test-all lint fuzz bench docs wheel pictures clean help
 
 help:
 	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
@@ -17,10 +19,11 @@ help:
 	@echo "make fuzz      the fuzzers: SEED=1 TIME=600 (seconds); FUZZ_ARGS=... is passed on to tests/fuzz/run.py"
 	@echo "make bench     the benchmarks"
 	@echo "make docs      the documentation as a site in out/site, with the pages that the examples write"
+	@echo "make wheel     a wheel in dist/ with compiled kernels: its first run does not wait; a checkout uses them too"
 	@echo "make pictures  draw the pictures of the documentation anew"
 	@echo "make clean     remove everything made but .venv"
 
-demo: $(READY)
+demo: $(SMALL)
 	$(BIN)/python examples/01_four_bar.py
 
 test: lint
@@ -45,6 +48,11 @@ docs: $(GALLERY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open out/site/index.html, or run: $(BIN)/mkdocs serve"
 
+wheel: $(READY)
+	$(BIN)/python packaging/prebuild.py
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls -l dist
+
 $(GALLERY): $(READY) $(wildcard examples/*.py)
 	mkdir -p out/gallery
 	set -e; for file in examples/*.py; do echo "== $$file"; (cd out/gallery && ../../$(BIN)/python ../../$$file); done
@@ -53,7 +61,7 @@ $(GALLERY): $(READY) $(wildcard examples/*.py)
 pictures: $(GALLERY)
 	set -e; for file in docs/images/*.png; do cp out/gallery/out/$$(basename $$file) $$file; done
 
-$(READY): pyproject.toml
+$(SMALL): pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "dalembert needs Python 3.11 or newer and found none: install one, or name it with PYTHON=/path/to/python" >&2; exit 1; fi
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -61,9 +69,13 @@ $(READY): pyproject.toml
 	@echo "installing into .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { \
 		echo "could not make .venv: on Debian and Ubuntu, apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@touch $(SMALL)
+
+$(READY): $(SMALL)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(READY)
 
 clean:
-	rm -rf out build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf out build dist src/dalembert/_kernels .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

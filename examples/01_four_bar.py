@@ -33,7 +33,7 @@ def swing() -> da.Trajectory:
     return simulation.run(10.0)
 
 
-print("starting (the very first time, the kernels are compiled, for about a minute) ...", flush=True)
+print("starting ...", flush=True)
 tick = perf_counter()
 swing()
 start_time = perf_counter() - tick

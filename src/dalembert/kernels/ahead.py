@@ -45,7 +45,7 @@ def begin_compiling() -> None:
 
 @functools.cache
 def _say_so() -> None:
-    print("dalembert: compiling kernels, up to about 20 seconds (kept for later runs)", file=sys.stderr, flush=True)
+    print("dalembert: compiling kernels, for half a minute or so (kept for later runs)", file=sys.stderr, flush=True)
 
 
 def _may_start() -> bool:

@@ -79,7 +79,8 @@ class Folder:
 
     def __init__(self, source: Path) -> None:
         root = cache_root()
-        self.path = None if root is None else root / f"kernels-{source_digest(source)}"
+        self.name = f"kernels-{source_digest(source)}"
+        self.path = None if root is None else root / self.name
 
     def make(self) -> None:
         """Make the folder, marked as ours; one that was there without the mark stays somebody else's."""

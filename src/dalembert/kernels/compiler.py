@@ -24,6 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 from numba.core.typing.typeof import Purpose, typeof
 
+from dalembert.kernels import shipped
 from dalembert.kernels.ahead import begin_compiling
 from dalembert.kernels.cache import Folder, complain
 
@@ -113,9 +114,9 @@ class KernelCache(NullCache):
     def cache_path(self) -> str:
         return str(self.folder.path)
 
-    def entry(self, args: tuple[types.Type, ...], codegen: Any) -> str:
-        """Name of the file for argument types on this processor."""
-        digest = hashlib.sha256(f"{args} {codegen.magic_tuple()}".encode()).hexdigest()[:16]
+    def entry(self, args: tuple[types.Type, ...], codegen: Any, magic: tuple[str, str, str] | None = None) -> str:
+        """Name of the file for argument types on this processor, or on one that goes by ``magic``."""
+        digest = hashlib.sha256(f"{args} {codegen.magic_tuple() if magic is None else magic}".encode()).hexdigest()[:16]
         return f"{self.stem}-{digest}.{self.suffix}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -128,6 +129,18 @@ class KernelCache(NullCache):
                 complain(f"a compiled kernel in {self.folder.path} cannot be used, and is compiled again: {type(error).__name__}")
         begin_compiling()
         return None
+
+    def load_shipped(self, sig: Any, target: Any) -> CompileResult | None:
+        """The kernel that came with the package, if there is one for this processor."""
+        if not shipped.usable():
+            return None
+        target.refresh()
+        codegen = target.codegen()
+        return shipped.load(self.folder.name, self.entry(sig, codegen, shipped.magic(codegen)), target)
+
+    def has_shipped(self, sig: Any, target: Any) -> bool:
+        """Whether there is one."""
+        return shipped.usable() and (shipped.FOLDER / self.folder.name / self.entry(sig, target.codegen(), shipped.magic(target.codegen()))).is_file()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         self.folder.save(self.entry(sig, data.codegen), dumps(self.reduce(data)))
@@ -219,8 +232,17 @@ class Kernel(Dispatcher):
         return types.Dispatcher(self.part)
 
     def compile(self, sig: Any) -> Any:
+        if sig not in self.overloads:
+            found = self._cache.load_shipped(sig, self.targetctx)
+            if found is not None:
+                self.targetctx.insert_user_function(found.entry_point, found.fndesc, [found.library])
+                self.add_overload(found)
         with collection_paused():
             return super().compile(sig)
+
+    def is_cached(self, *arguments: Any) -> bool:
+        sig, target = signature_of(*arguments), self.targetctx
+        return self._cache.has_shipped(sig, target) or super().is_cached(*arguments)
 
 
 def declare(function: Callable, forceinline: bool = False, **options: Any) -> Kernel:
