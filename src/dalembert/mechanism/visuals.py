@@ -47,7 +47,7 @@ class Visual:
 
 
 def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
-    """What to draw for a body: its visuals, or its shape, or rods from its centre to its joints, or a box of its mass and inertia."""
+    """What to draw for a body: its visuals, or its shape, or the shapes that touch for it, or rods from its centre to its joints, or a box of its mass and inertia."""
     if body.name in mechanism.visuals:
         return mechanism.visuals[body.name]
     if body.index < 0:
@@ -58,7 +58,8 @@ def visuals_of(mechanism: Mechanism, body: Body) -> list[Visual]:
         return [Visual(shape, np.asarray(position) - center, np.asarray(turn)) for shape, position, turn in body.shape.parts]
     if body.shape is not None:
         return [Visual(body.shape, here, upright)]
-    return _skeleton(mechanism, body) or [Visual(*inertia_box(body.mass, body.inertia))]
+    touching = [Visual(c.shape, c.position, c.orientation) for c in mechanism.colliders if c.body is body]
+    return touching or _skeleton(mechanism, body) or [Visual(*inertia_box(body.mass, body.inertia))]
 
 
 def _skeleton(mechanism: Mechanism, body: Body) -> list[Visual]:
