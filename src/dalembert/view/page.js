@@ -13,9 +13,11 @@ function bytes(text) { return Uint8Array.from(atob(text), c => c.charCodeAt(0)).
 $("title").textContent = run.title;
 $("time").max = frames - 1;
 for (const speed of [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].filter(s => s >= run.speed / 20)) $("speed").add(new Option(speed + "×", speed, false, speed === run.speed));
-run.bodies.forEach((name, i) => $("follow").add(new Option(name, i)));
+run.bodies.forEach((name, i) => { for (const id of ["follow", "trace"]) $(id).add(new Option(name, i)); });
+$("follow").value = run.follow;
+if (innerWidth <= 560) $("side").open = false;
 const css = c => `rgb(${c.slice(0, 3).map(x => Math.round(255 * x))})`;
-for (const [id, there, colours] of [["frames", true, run.colours.frame], ["axes", jointCount, [run.colours.axis]], ["forces", jointCount, [run.colours.force]], ["contacts", contacts.length, [run.colours.contact]]]) {
+for (const [id, there, colours] of [["frames", true, run.colours.frame], ["axes", jointCount, [run.colours.axis]], ["forces", jointCount, [run.colours.force]], ["contacts", contacts.length, [run.colours.contact]], ["collisions", run.parts.some(part => part.collision), [[0.95, 0.55, 0.1]]]]) {
   const row = $(id).parentElement; row.hidden = !there;
   row.querySelector("i").style.background = `linear-gradient(90deg, ${colours.map((c, k) => `${css(c)} ${100 * k / colours.length}% ${100 * (k + 1) / colours.length}%`)})`;
 }
@@ -56,6 +58,11 @@ function sticks() {
     if ($("axes").checked && dot(axis, axis) > 0) push(add(at, axis, -0.8 * run.axis), add(at, axis, 0.8 * run.axis), thin, 0, run.colours.axis);
     if ($("forces").checked) force(at, joints.subarray(o + 6, o + 9), run.colours.force);
   }
+  const traced = +$("trace").value;
+  if (traced >= 0) for (let i = 0, skip = Math.max(1, Math.ceil(frames / 400)); i < frame; i += skip) {
+    const a = (i * owners + traced) * 8, b = (Math.min(i + skip, frame) * owners + traced) * 8;
+    push(poses.subarray(a, a + 3), poses.subarray(b, b + 3), 0.6 * thin, 0, run.colours.force);
+  }
   if ($("contacts").checked) for (let k = run.contact_start[frame]; k < run.contact_start[frame + 1]; k++) force(contacts.subarray(6 * k, 6 * k + 3), contacts.subarray(6 * k + 3, 6 * k + 6), run.colours.contact);
   return out;
 }
@@ -87,41 +94,64 @@ function drawNames(view) {
   }
 }
 
-// ---- energies over time, with a cursor
+// ---- curves over time, with a cursor, and values where the pointer is
+
+const COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"];
+const energyPlot = { title: "energy", unit: "J", curves: [["kinetic", COLOURS[0], i => energy[2 * i]], ["potential", COLOURS[1], i => energy[2 * i + 1]], ["total", "var(--total)", i => energy[2 * i] + energy[2 * i + 1]]] };
+const plots = [energyPlot, ...run.curves.map(given => {
+  const values = new Float32Array(bytes(given.values)), count = given.labels.length;
+  return { title: given.title, unit: given.unit, curves: given.labels.map((label, k) => [label, COLOURS[k % COLOURS.length], i => values[i * count + k]]) };
+})];
+const paint = colour => colour.startsWith("var") ? getComputedStyle(document.documentElement).getPropertyValue(colour.slice(4, -1)).trim() : colour;
 
 const plot = {
-  canvas: $("plot"), curves: [["kinetic", "#4477AA", i => energy[2 * i]], ["potential", "#EE6677", i => energy[2 * i + 1]], ["total", "#333333", i => energy[2 * i] + energy[2 * i + 1]]],
-  layer: null, width: 0, height: 0,
+  canvas: $("plot"), layer: null, width: 0, height: 0, hovered: null,
   start() {
-    for (const [name, colour] of this.curves) { const row = document.createElement("div"); row.innerHTML = `<span style="color: ${colour}">${name}</span><b></b>`; $("energies").append(row); }
+    plots.forEach((p, k) => $("curve").add(new Option(`${p.title}, ${p.unit}`, k)));
+    if (run.curves_left) $("curve").title += `; ${run.curves_left} more would make the page too large`;
+    $("curve").onchange = () => { this.choose(+$("curve").value); draw(); };
+    this.choose(0);
+    const moment = e => { const box = this.canvas.getBoundingClientRect(); return run.times[0] + (run.times[frames - 1] - run.times[0]) * Math.max(0, Math.min(1, (e.clientX - box.left) / box.width)); };
+    this.canvas.onpointerdown = e => { this.canvas.setPointerCapture(e.pointerId); seek(moment(e)); };
+    this.canvas.onpointermove = e => { if (e.buttons) seek(moment(e)); this.hovered = Math.round(momentOf(moment(e))); this.draw(); };
+    this.canvas.onpointerleave = () => { this.hovered = null; this.draw(); };
+  },
+  choose(k) {
+    const { unit, curves } = plots[k]; this.curves = curves; this.unit = unit; this.layer = null;
+    $("values").replaceChildren(...curves.map(([name, colour]) => {
+      const row = document.createElement("div"), label = Object.assign(document.createElement("span"), { textContent: name });
+      label.style.color = colour; row.append(label, document.createElement("b")); return row;
+    }));
     let low = Infinity, high = -Infinity;
-    for (const [, , value] of this.curves) for (let i = 0; i < frames; i++) { low = Math.min(low, value(i)); high = Math.max(high, value(i)); }
+    for (const [, , value] of curves) for (let i = 0; i < frames; i++) { low = Math.min(low, value(i)); high = Math.max(high, value(i)); }
     this.low = low; this.high = high > low ? high : low + 1;
     this.digits = Math.max(0, 3 - Math.floor(Math.log10(this.high - this.low)));
-    const scrub = e => { const box = this.canvas.getBoundingClientRect(); seek(run.times[0] + (run.times[frames - 1] - run.times[0]) * Math.max(0, Math.min(1, (e.clientX - box.left) / box.width))); };
-    this.canvas.onpointerdown = e => { this.canvas.setPointerCapture(e.pointerId); scrub(e); };
-    this.canvas.onpointermove = e => { if (e.buttons) scrub(e); };
   },
   x(time) { return this.width * (time - run.times[0]) / Math.max(1e-12, run.times[frames - 1] - run.times[0]); },
+  y(value) { const edge = 3 * (window.devicePixelRatio || 1); return this.height - edge - (this.height - 2 * edge) * (value - this.low) / (this.high - this.low); },
   paint() {
     const ratio = window.devicePixelRatio || 1, w = Math.round(this.canvas.clientWidth * ratio), h = Math.round(this.canvas.clientHeight * ratio);
     if (!w || (this.layer && w === this.width && h === this.height)) return;
     this.canvas.width = this.width = w; this.canvas.height = this.height = h;
     this.layer = Object.assign(document.createElement("canvas"), { width: w, height: h });
     const c = this.layer.getContext("2d"); c.lineWidth = 1.5 * ratio; c.lineJoin = "round";
+    if (this.low < 0 && this.high > 0) { c.fillStyle = paint("var(--rim)"); c.fillRect(0, this.y(0), w, ratio); }
     for (const [, colour, value] of this.curves) {
-      c.strokeStyle = colour; c.beginPath();
-      for (let i = 0, skip = Math.max(1, Math.floor(frames / (2 * w))); i < frames; i += skip) c.lineTo(this.x(run.times[i]), h - 3 * ratio - (h - 6 * ratio) * (value(i) - this.low) / (this.high - this.low));
+      c.strokeStyle = paint(colour); c.beginPath();
+      for (let i = 0, skip = Math.max(1, Math.floor(frames / (2 * w))); i < frames; i += skip) c.lineTo(this.x(run.times[i]), this.y(value(i)));
       c.stroke();
     }
   },
   draw() {
     this.paint(); if (!this.layer) return;
     const c = this.canvas.getContext("2d"), x = this.x((1 - moment % 1) * run.times[Math.floor(moment)] + moment % 1 * run.times[Math.min(frames - 1, Math.floor(moment) + 1)]);
+    const told = this.hovered === null ? frame : this.hovered;
     c.clearRect(0, 0, this.width, this.height); c.drawImage(this.layer, 0, 0);
-    c.fillStyle = "#ffffffb0"; c.fillRect(x, 0, this.width - x, this.height); // what is to come is pale
-    c.fillStyle = "#23262b"; c.fillRect(Math.min(x, this.width - 2), 0, 2, this.height);
-    this.curves.forEach(([, , value], k) => { $("energies").children[k].lastChild.textContent = (this.digits > 6 ? value(frame).toExponential(2) : value(frame).toFixed(this.digits)) + " J"; });
+    c.fillStyle = paint("var(--veil)"); c.fillRect(x, 0, this.width - x, this.height); // what is to come is pale
+    c.fillStyle = paint("var(--ink)"); c.fillRect(Math.min(x, this.width - 2), 0, 2, this.height);
+    if (this.hovered !== null) for (const [, colour, value] of this.curves) { c.fillStyle = paint(colour); c.beginPath(); c.arc(this.x(run.times[told]), this.y(value(told)), 3 * (window.devicePixelRatio || 1), 0, 7); c.fill(); }
+    $("at").textContent = this.hovered === null ? "" : `at ${run.times[told].toFixed(places)} s`;
+    this.curves.forEach(([, , value], k) => { $("values").children[k].lastChild.textContent = (this.digits > 6 ? value(told).toExponential(2) : value(told).toFixed(this.digits)) + " " + this.unit; });
   },
 };
 
@@ -151,7 +181,10 @@ function tick(time) {
 
 $("play").onclick = () => setPlaying(!playing);
 $("time").oninput = () => { setPlaying(false); show(+$("time").value); };
-for (const id of ["follow", "names", "frames", "axes", "forces", "contacts"]) $(id).onchange = draw;
+for (const id of ["trace", "names", "frames", "axes", "forces", "contacts"]) $(id).onchange = draw;
+$("collisions").onchange = () => { stage.collisions = $("collisions").checked; draw(); };
+$("follow").onchange = () => { if (!touched) fit(); draw(); };
+matchMedia("(prefers-color-scheme: dark)").onchange = () => { plot.layer = null; draw(); };
 
 // ---- the camera's controls
 
@@ -159,9 +192,10 @@ let touched = false; // until the camera is turned, it fits the window
 /** See all of the motion in what the bars of the page leave free. */
 function fit() {
   const w = Math.max(1, innerWidth), h = Math.max(1, innerHeight), side = $("side").open && w > 700 ? $("side").offsetWidth + 14 : 0, k = 2 * camera.angle / h;
+  camera.hull = +$("follow").value < 0 || +$("follow").value !== run.follow ? run.hull : run.start_hull;
   camera.fit({ left: k * 0.46 * w, right: k * (0.46 * w - side), bottom: k * (0.46 * h - 56), top: k * (0.46 * h - 20) });
 }
-$("home").onclick = () => { touched = false; $("follow").value = -1; fit(); draw(); };
+$("home").onclick = () => { touched = false; $("follow").value = run.follow; fit(); draw(); };
 $("side").ontoggle = () => { if (!touched) fit(); draw(); };
 addEventListener("resize", () => { if (!touched) fit(); draw(); });
 
@@ -191,6 +225,6 @@ addEventListener("keydown", e => {
 
 plot.start(); fit(); show(0); setPlaying(true);
 window.dalembert = {
-  show, pause: () => setPlaying(false), frame: () => frame, arrows: () => drawn.length / 11,
+  show, pause: () => setPlaying(false), frame: () => frame, camera: () => [camera.azimuth, camera.elevation, camera.distance], arrows: () => drawn.length / 11,
   bodies: () => Array.from({ length: bodies }, (_, b) => Array.from(now.subarray(8 * b, 8 * b + 7))).flat(),
 };

@@ -15,11 +15,26 @@ from dalembert.errors import ModelError
 from dalembert.io.whole import write_whole
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
-from dalembert.view.scene import AXES, BACKGROUND, INK, LIGHT, MAGENTA, ORANGE, Part, build_scene, ordinary_speed
+from dalembert.view.curves import plots
+from dalembert.view.scene import (
+    AXES,
+    BACKGROUND,
+    INK,
+    LIGHT,
+    MAGENTA,
+    ORANGE,
+    Part,
+    Scene,
+    build_scene,
+    collision_parts,
+    ordinary_speed,
+)
 
 #: frames of a page at the most: longer runs are shown at fewer frames per second
 MOST_FRAMES = 4000
 PAGE_TRIANGLES = 50_000
+#: a motion that takes this many times the room of what moves is followed by the camera
+FAR = 3.0
 
 
 def write_page(trajectory: Trajectory, path: Path, *, fps: float = 50.0) -> Path:
@@ -47,6 +62,8 @@ def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:
     arrows = Arrows(trajectory, scene.size)
     joints, contacts = arrows.joints(shown), [arrows.contacts(int(knot)) for knot in shown]
     energy = trajectory.energy()
+    curves, left = plots(trajectory, shown)
+    follow = _followed(trajectory, scene)
     energies = np.stack([energy.kinetic[shown], energy.potential[shown] - energy.potential[shown].min()], axis=1)
     return dict(
         title=trajectory.mechanism, bodies=list(trajectory.bodies), ties=len(scene.ties), times=[round(float(t), 6) for t in trajectory.time[shown]],
@@ -54,10 +71,17 @@ def page_data(trajectory: Trajectory, fps: float) -> dict[str, Any]:
         joints=_packed(joints, "<f4"), joint_count=joints.shape[1],
         contacts=_packed(np.concatenate(contacts), "<f4"), contact_start=np.cumsum([0, *(len(c) for c in contacts)]).tolist(),
         force_scale=arrows.scale, longest=arrows.longest, speed=ordinary_speed(float(trajectory.time[-1] - trajectory.time[0])),
-        parts=[_part(p) for p in scene.parts], hull=np.round(scene.hull, 6).tolist(), middle=scene.middle.tolist(), radius=scene.radius, size=scene.size, axis=scene.axis,
+        curves=[dict(title=c.title, unit=c.unit, labels=list(c.labels), values=_packed(c.values, "<f4")) for c in curves], curves_left=left,
+        follow=follow, start_hull=np.round(scene.hull_of(trajectory.position[:1], trajectory.orientation[:1]), 6).tolist(),
+        parts=[*(_part(p) for p in scene.parts), *(dict(**_part(p), collision=True) for p in collision_parts(trajectory.model))], hull=np.round(scene.hull, 6).tolist(), middle=scene.middle.tolist(), radius=scene.radius, size=scene.size, axis=scene.axis,
         floor=scene.floor, spacing=scene.spacing, light=LIGHT.tolist(), background=BACKGROUND, azimuth=scene.look[0], elevation=scene.look[1],
         colours=dict(frame=AXES, axis=INK, force=ORANGE, contact=MAGENTA),
     )
+
+
+def _followed(trajectory: Trajectory, scene: Scene) -> int:
+    """The heaviest body of a mechanism that travels, or -1."""
+    return int(np.argmax(trajectory.mass)) if scene.radius > FAR * scene.size else -1
 
 
 def frames_of(time: np.ndarray, fps: float, most: int) -> np.ndarray:

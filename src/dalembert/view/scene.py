@@ -26,7 +26,7 @@ SAMPLED = 60
 
 Colour = tuple[float, float, float, float]
 #: red, green, blue between 0 and 1, and opacity
-STONE, STEEL = (0.66, 0.68, 0.71, 1.0), (0.45, 0.47, 0.5, 1.0)
+STONE, STEEL, GHOST = (0.66, 0.68, 0.71, 1.0), (0.45, 0.47, 0.5, 1.0), (0.95, 0.55, 0.1, 0.45)
 INK, ORANGE, MAGENTA = (0.13, 0.14, 0.16, 1.0), (0.93, 0.42, 0.12, 1.0), (0.78, 0.12, 0.5, 1.0)
 AXES = ((0.85, 0.2, 0.2, 1.0), (0.2, 0.6, 0.25, 1.0), (0.2, 0.35, 0.85, 1.0))
 #: towards the light, and the colour of the air
@@ -163,6 +163,14 @@ def build_scene(
     lowest = min(float(points[:, 2].min()) for points in (hull, *(slope.vertices for slope in slopes)))
     floor = max(level) if level else _floor(lowest, radius) if gravity else None
     return Scene([p for p in [*parts, *slopes] if len(p.faces)], bodies, ties, hull, middle, radius, size, min(0.16 * size, 0.5 * _grain(parts, size)), floor)
+
+
+def collision_parts(mechanism: Mechanism | None, most_triangles: int = 30_000) -> list[Part]:
+    """The shapes that touch, of bodies that are drawn in another way; none where they are too many."""
+    bodies = [] if mechanism is None else [b for b in mechanism.bodies if mechanism.visuals.get(b.name)]
+    drawn = [(b.index, [Visual(c.shape, c.position, c.orientation, GHOST) for c in mechanism.colliders if c.body is b]) for b in bodies]  # type: ignore[union-attr]
+    parts = _parts([(owner, visuals) for owner, visuals in drawn if visuals], most_triangles)
+    return parts if sum(len(part.faces) for part in parts) <= most_triangles else []
 
 
 def _ties(mechanism: Mechanism) -> list[Tie]:

@@ -96,11 +96,11 @@ const DEPTH = [`
 const FLOOR = [`
   uniform mat4 view; uniform vec3 centre; uniform float reach; out vec3 at;
   void main() { vec2 c = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0 - 1.0; at = centre + vec3(reach * c, 0.0); gl_Position = view * vec4(at, 1.0); }`, LIT + `
-  in vec3 at; uniform vec3 centre, background; uniform float spacing, reach; out vec4 o;
+  in vec3 at; uniform vec3 centre, plain, line; uniform float spacing, reach; out vec4 o;
   float lines(vec2 p, float width) { vec2 w = fwidth(p), d = abs(fract(p - 0.5) - 0.5); vec2 l = 1.0 - smoothstep(vec2(0.0), w * width, d); l *= 1.0 - smoothstep(0.3, 0.9, w); return max(l.x, l.y); }
   void main() {
     float ink = max(0.35 * lines(at.xy / spacing, 1.3), 0.6 * lines(at.xy / (5.0 * spacing), 1.5));
-    vec3 base = mix(vec3(0.905, 0.915, 0.93), vec3(0.72, 0.74, 0.77), ink) * mix(0.74, 1.0, lightAt(at));
+    vec3 base = mix(plain, line, ink) * mix(0.74, 1.0, lightAt(at));
     o = vec4(base, 1.0 - smoothstep(0.25, 0.95, distance(at, centre) / reach));
   }`];
 const STICKS = [`
@@ -128,6 +128,11 @@ function stickMesh(sides = 16) {
   }
   return [new Float32Array(points), new Uint16Array(faces)];
 }
+
+/** Colours of the air and of the floor, by day and by night. */
+const looks = run => matchMedia("(prefers-color-scheme: dark)").matches
+  ? { background: [0.086, 0.094, 0.11], plain: [0.15, 0.16, 0.18], line: [0.3, 0.32, 0.35] }
+  : { background: run.background, plain: [0.905, 0.915, 0.93], line: [0.72, 0.74, 0.77] };
 
 // ---- the stage
 
@@ -194,7 +199,7 @@ class Stage {
   drawParts(program, poses, wanted) {
     const gl = this.gl;
     for (const part of this.parts) {
-      if (!wanted(part)) continue;
+      if (!wanted(part) || (part.collision && !this.collisions)) continue;
       const model = part.owner < 0 ? identity : matrix(poses, 8 * part.owner);
       this.use(program, { model, low: part.low, size: part.size, colour: part.colour });
       gl.bindVertexArray(part.array); gl.drawElements(gl.TRIANGLES, part.count, part.type, 0);
@@ -217,9 +222,9 @@ class Stage {
 
     const eye = camera.eye(target), far = 60 * Math.max(camera.distance, run.radius);
     const view = multiply(perspective(camera.angle * w / h, camera.angle, 0.01 * camera.distance, far), viewFrom(eye, camera.axes));
-    gl.viewport(0, 0, w, h); gl.clearColor(...run.background, 1); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.viewport(0, 0, w, h); const look = looks(run); gl.clearColor(...look.background, 1); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.activeTexture(gl.TEXTURE0); gl.bindTexture(gl.TEXTURE_2D, this.shadowMap);
-    const common = { view, eye, light: run.light, shadowView, shadows: 0, background: run.background, bias: 0.004 * run.radius };
+    const common = { view, eye, light: run.light, shadowView, shadows: 0, ...look, bias: 0.004 * run.radius };
     gl.enable(gl.BLEND); gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     this.use(this.solid, common);
     this.drawParts(this.solid, poses, part => part.colour[3] === 1);
