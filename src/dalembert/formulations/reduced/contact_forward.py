@@ -161,7 +161,7 @@ class ContactForward(ReducedForward):
         """Forces at knots are those of the steps that they are read from."""
         bodies, joints, _ = self.engine.sizes
         wrench, along = np.split(self.exerting[self.sources], [6 * bodies], axis=1)
-        self.felt = wrench.reshape(-1, bodies, 6), along.reshape(-1, joints, 6)
+        self.felt = wrench.reshape(self.knots, bodies, 6), along.reshape(self.knots, joints, 6)
         return super().outputs()
 
     def close_nodes(self) -> None:
