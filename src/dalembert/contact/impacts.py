@@ -6,7 +6,8 @@ Impulses P at a knot, along rows whose rates just before and after it are u- and
 
 Without restitution, Coulomb's law and closed gaps leave W <= 0; Newton's law with friction, or with several impacts at once, need
 not (Kane's paradox). Bodies that joints and pressed contacts tie together form an island. Where the work of an island is positive, all of
-its restitutions are multiplied by the largest part in [0, 1] found for which it is not, by solving the step again.
+its restitutions are multiplied by the largest part in [0, 1] found for which it is not, by solving the step again. Gaps are closed at the
+end of the step, along rows of its start: where shapes turn far within it, work may be left that no restitution explains. Such a step is too long.
 """
 from __future__ import annotations
 
@@ -20,8 +21,12 @@ from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_vec
 
 #: rows of a scene's ``islands``, at the index of an island's first body: that index (of every body); work (J); the size of its terms;
 #: the part of the restitutions granted; the largest part that took no work in and the smallest that did, with their works; the
-#: work without any restitution
-ROOT, WORK, SIZE, PART, LOW, HIGH, WORK_LOW, WORK_HIGH, WORK_NONE = range(9)
+#: work without any restitution; the work of contacts and limits alone; the kinetic energy after the impacts, that of a fall over the step besides; the sum of all impulses (N s)
+ROOT, WORK, SIZE, PART, LOW, HIGH, WORK_LOW, WORK_HIGH, WORK_NONE, OWN, KINETIC, PRESSED = range(12)
+#: numbers of an island
+NUMBERS = 12
+#: largest part of the kinetic energy that contacts and limits may put in, and how many times the tolerance rates may be off
+GAIN, OFF = 0.02, 10.0
 #: work counts as positive above this part of the size of its terms, which is what the interior point leaves of it
 ROUNDING = 1e-7
 #: a part is large enough when the work is above minus this part of what no restitution at all would take out, or known to so much
@@ -143,9 +148,10 @@ def bounces(scene):
 
 
 def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tree: bool) -> Any:
-    """The kernel ``limit_work(encounter)`` for a formulation's step problem: to be called once a step is solved with all that bounces.
+    """The kernel ``limit_work(encounter, tolerance)`` for a formulation's step problem: to be called once a step is solved with all that bounces.
 
-    It returns how many islands have other restitutions now, with which the step has to be solved again. ``velocity``: as of
+    It returns how many islands have other restitutions now, with which the step has to be solved again, or -1 where contacts put energy in that
+    is not due to restitution. ``tolerance`` (m/s) of the rates; ``velocity``: as of
     ``build_nodes``; ``falls``: whether ``v`` and ``w`` of the work are what velocities still change by up to the knot;
     ``tree``: whether joints hold by the coordinates themselves. Since joints are closed at the knots alone, they do work in an impact,
     of first order in the step: that of their rows' impulses, or in a tree what kinetic energy gains beside the work of gravity.
@@ -174,6 +180,7 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         root = root_of(scene.islands, step.work.bodies.shape[0] - 1, a, b)
         scene.islands[WORK, root] += 0.5 * impulse * (before + rate)
         scene.islands[SIZE, root] += 0.5 * abs(impulse) * (abs(before) + abs(rate))
+        scene.islands[PRESSED, root] += abs(impulse)
 
     add = specialise(add, f"{name}_add", file)
 
@@ -194,13 +201,29 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
 
     gain = specialise(gain, f"{name}_gain", file)
 
-    def limit_work(encounter):
+    def gains(encounter, tolerance):
+        """Whether the contacts and limits of an island put in more energy than they may."""
+        step, islands = encounter.step, encounter.scene.islands
+        model, g = step.model, load3(step.model.gravity)
+        fall = encounter.dt * encounter.dt * dot3(g, g)
+        islands[KINETIC] = 0.0
+        for i in range(model.bodies.shape[0] - 1):
+            fixed = model.bodies[i]
+            v, w = velocity(step, i)
+            islands[KINETIC, int(islands[ROOT, i])] += 0.5 * (fixed.mass * (dot3(v, v) + fall) + dot3(w, mat_vec(load9(fixed.inertia), w)))
+        for i in range(islands.shape[1]):
+            if islands[ROOT, i] == i and islands[OWN, i] > GAIN * islands[KINETIC, i] + OFF * tolerance * islands[PRESSED, i]:
+                return True
+        return False
+
+    gains = specialise(gains, f"{name}_gains", file)
+
+    def limit_work(encounter, tolerance):
         step, scene = encounter.step, encounter.scene
-        if not bounces(scene):
-            return 0
         find_islands(step.model, scene)
         scene.islands[WORK] = 0.0
         scene.islands[SIZE] = 0.0
+        scene.islands[PRESSED] = 0.0
         for i in range(scene.contacts.shape[0]):
             contact = scene.contacts[i]
             if contact.awake != 0:
@@ -211,6 +234,10 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
             limit = scene.limits[i]
             ends, drag = limit_impulse(limit)
             add(step, scene, limit.a, limit.b, limit.Ga, limit.Gb, ends + drag)
+        for i in range(scene.islands.shape[1]):
+            scene.islands[OWN, i] = scene.islands[WORK, i]
+        if not bounces(scene):
+            return -1 if gains(encounter, tolerance) else 0
         if tree:
             if step.model.joints.shape[0] > 0:
                 gain(encounter)
@@ -223,6 +250,6 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         count = choose_parts(scene.islands)
         if count > 0:
             grant(step.model, step.work, scene, encounter.dt)
-        return count
+        return -1 if count == 0 and gains(encounter, tolerance) else count
 
     return specialise(limit_work, name, file)

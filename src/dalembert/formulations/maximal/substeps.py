@@ -57,11 +57,14 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:
-    """Cover an interval in 2, 4, ... equal steps; False, and the state as it was, where none of these succeed."""
+    """Cover an interval in 1, 2, 4, ... equal steps, such that do not spoil the energy if there are some; False, and the state as it was, where none succeed."""
     before = cover.keep_state()
-    engine.watch(False)
     try:
-        return any(cover.parts(before, 1 << halving) for halving in range(engine.options.max_halvings + 1))
+        for watched in (False,) if engine.lingers else (True, False):
+            engine.watch(watched)
+            if any(cover.parts(before, 1 << halving) for halving in range(engine.options.max_halvings + 1)):
+                return True
+        return False
     finally:
         engine.watch(True)
 
