@@ -254,9 +254,9 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 wrong = bear(parts, gamma, scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
-                granted = limit_work(encounter, touching.tolerance) if impacts and woken + wrong == 0 and touching.limited > 0 else 0
+                granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0
                 if granted < 0 and touching.limited > 1:
-                    return GAINED, iterations, size
+                    return GAINED if impacts else WOKEN, iterations, size
                 if woken + wrong == 0 and granted <= 0:
                     if impacts:  # which returns to the velocities of the knot: after the work
                         woken = watch_step(parts, state, scene, smooth)

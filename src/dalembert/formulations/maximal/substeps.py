@@ -57,12 +57,13 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:
-    """Cover an interval in 1, 2, 4, ... equal steps, such that do not spoil the energy if there are some; False, and the state as it was, where none succeed."""
-    before = cover.keep_state()
+    """Cover an interval in 1, 2, 4, ... equal steps; with contacts in such that do not spoil the energy, or else in the shortest. False, and the state
+    as it was, where none succeed."""
+    before, coarse = cover.keep_state(), range(engine.options.max_halvings + 1)
     try:
-        for watched in (False,) if engine.lingers else (True, False):
+        for watched, halvings in ((False, coarse),) if engine.lingers else ((True, coarse), (False, reversed(coarse))):
             engine.watch(watched)
-            if any(cover.parts(before, 1 << halving) for halving in range(engine.options.max_halvings + 1)):
+            if any(cover.parts(before, 1 << halving) for halving in halvings):
                 return True
         return False
     finally:
