@@ -251,7 +251,7 @@ def check_forces(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sa
     here = force[3:-3]
     wide = sum(np.abs(force[3 + s : len(force) - 3 + s] - here).sum(axis=2) for s in (-3, -2, -1, 1, 2, 3))
     speed = float(np.abs(run.velocity).max() + np.abs(run.angular_velocity).max())
-    slack = 1e-6 + run.mass * recipe.dt * speed**3 * (2.0 if method_of(recipe) in FIRST else 0.2)  # what frames that turn cost a step
+    slack = 1e-6 + 1e-9 * run.mass / recipe.dt + run.mass * recipe.dt * speed**3 * (2.0 if method_of(recipe) in FIRST else 0.2)  # rounding; what frames that turn cost a step
     excess = np.abs(change - here).sum(axis=2) - 2.0 * wide - 0.02 * load[3:-3] - slack
     if excess.max(initial=-1.0) > 0.0:
         k, body = np.unravel_index(int(excess.argmax()), excess.shape)
