@@ -28,6 +28,10 @@ LOOKS = 4
 AT_END = 1e-12
 #: impacts within one step of a run that count as endless
 MOST_IMPACTS = 1000
+#: how often the rate of change may be asked for within one step of a run, some seconds of computing
+MOST_WORK = 20_000
+#: methods whose steps are bounded by the fastest rate of a mechanism, however little moves at it
+EXPLICIT = ("RK23", "RK45", "DOP853")
 
 
 class Limit(NamedTuple):
@@ -82,6 +86,8 @@ class AdaptiveEngine(FlowEngine):
         self.limits = self._limits(mechanism)
         self.ended: Noted | None = None
         self.outcome: tuple[int, float] = (0, 0.0)
+        #: length (s) of the solver's last step, where a step of the run took too many of them
+        self.crept: float | None = None
 
     def takes_limits(self, mechanism: Mechanism) -> bool:
         """Limits of joints are taken; contacts and friction are not."""
@@ -135,7 +141,7 @@ class AdaptiveEngine(FlowEngine):
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         """Integrate over ``count`` intervals of ``dt``. Returns how many succeeded; fewer where an event ends the run."""
-        self.whole, self.ended = dt, None
+        self.whole, self.ended, self.crept = dt, None, None
         if first == 0 or recording.path is None or recording.path.knot != first or recording.path.source is not source:
             recording.path = Path(self, numbers, source, first, dt, recording, alone=count == 1)
         path: Path = recording.path
@@ -192,6 +198,13 @@ class AdaptiveEngine(FlowEngine):
         """The error for the interval that ``advance`` stopped in."""
         if self.ended is not None:
             return StepFailure(f"the event {self.ended.name!r} ended the motion of {self.mechanism.name!r} at t = {self.ended.time:.6g} s")
+        if self.crept is not None:
+            stiff = "A stiff spring or damper or a light body asks for that: " if self.options.method in EXPLICIT else ""
+            other = "use method='Radau' or 'bdf2', or" if self.options.method in EXPLICIT else "Use"
+            return StepFailure(
+                f"the step at t = {time:.6g} s of {self.mechanism.name!r} with dt = {dt:g} s takes more than {MOST_WORK:,} evaluations by {self.options.method!r}, "
+                f"whose own steps there are of {self.crept:.2g} s. {stiff}{other} a larger rtol and atol, or a smaller dt, if it shall go on like that."
+            )
         return super().failure(time, dt)
 
 
@@ -261,6 +274,9 @@ class Path:
                 if not self.happens():
                     return False
                 self.happens = None
+            if self.work_done > MOST_WORK:
+                self.engine.crept = self.stride
+                return False
             if impacts > MOST_IMPACTS or not self._step():
                 self.engine.outcome = (1, np.nan)
                 return False
