@@ -53,8 +53,8 @@ def reach(mechanism: da.Mechanism, formulation: object) -> None:
         run.complete()
         sim.step()
         sim.run(2e-3, control=lambda sim: {})
-        sim.energy(), sim.latest().complete()
-        run.energy(), run.momentum(), run.constraint_violation()
+        for look in (sim.energy, sim.latest().complete, run.energy, run.momentum, run.constraint_violation):
+            look()
         tape = da.Simulation(mechanism, formulation).run(3e-3, tape=True)  # type: ignore[arg-type]
         bars = {"position": np.ones_like(tape.position), "velocity": np.ones_like(tape.velocity), "energy": np.ones(len(tape))}
         tape.vjp(bars, ["gravity", f"{mechanism.bodies[0].name}.mass"])
@@ -71,6 +71,10 @@ if __name__ == "__main__":
             reach(mechanism, formulation)
     algebra = da.Algebra(da.zoo.double_pendulum())
     q = np.zeros(2)
-    algebra.mass_matrix(q), algebra.bias_forces(q, q), algebra.inverse_dynamics(q, q, q), algebra.forward_dynamics(q, q, q)
+    algebra.mass_matrix(q)
+    algebra.bias_forces(q, q)
+    algebra.inverse_dynamics(q, q, q)
+    algebra.forward_dynamics(q, q, q)
     pendulum = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=1e-3))
-    pendulum.linearise(), pendulum.equilibrium(), pendulum.modes()
+    for look in (pendulum.linearise, pendulum.equilibrium, pendulum.modes):
+        look()

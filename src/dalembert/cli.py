@@ -158,7 +158,7 @@ def _parser() -> Parser:
     common.add_argument("--debug", action="store_true", help="show the traceback of errors")
     loading, perhaps = Parser(add_help=False), Parser(add_help=False)
     for one in (loading, perhaps):
-        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .sdf, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
+        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .sdf, .usd, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
         one.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
         one.add_argument("--free", dest="base", action="store_const", const="free", help="the same as --base free")
         one.add_argument("--fixed", dest="base", action="store_const", const="fixed", help="the same as --base fixed")

@@ -33,7 +33,7 @@ def load(
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
     budget: Budget | None = None,
 ) -> Mechanism:
-    """A ``Mechanism`` from a URDF, SDF, MJCF or native (TOML, JSON) file.
+    """A ``Mechanism`` from a URDF, SDF, USD, MJCF or native (TOML, JSON) file.
 
     What the file asks for and dalembert does not simulate is listed in ``mechanism.report``; ``strict`` makes that a
     ModelError. ``merge_fixed``: links fixed to another become part of it. ``base``: "fixed" holds a robot's root on the
@@ -77,6 +77,10 @@ def _read(path: Path, options: Options, meter: Meter) -> Mechanism:
         from dalembert.io.sdf import load_sdf
 
         return load_sdf(path, options, meter)
+    if kind == "usd":
+        from dalembert.io.usd import load_usd
+
+        return load_usd(path, options, meter)
     from dalembert.io.native import read_native
 
     return read_native(path, options, meter)
@@ -89,6 +93,8 @@ def _reader(path: Path, meter: Meter) -> str:
         return "urdf"
     if ending in (".sdf", ".world"):
         return "sdf"
+    if ending in (".usda", ".usdc", ".usd"):
+        return "usd"
     if ending in (".toml", ".json"):
         return "native"
     if ending in (".xml", ".mjcf"):
@@ -99,7 +105,7 @@ def _reader(path: Path, meter: Meter) -> str:
         if tag not in kinds:
             raise ModelError(f"{path} is an XML file with the root <{tag}>; dalembert reads <mujoco> (MJCF), <robot> (URDF) and <sdf>")
         return kinds[tag]
-    raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .sdf, .world, .xml (MJCF, URDF or SDF), .toml and .json")
+    raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .sdf, .world, .usda, .usdc, .usd, .xml (MJCF, URDF or SDF), .toml and .json")
 
 
 def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
