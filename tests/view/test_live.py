@@ -98,6 +98,41 @@ def test_a_simulation_is_pulled_and_driven():
         viewer.stop()
 
 
+def test_reset_single_steps_and_kept_states():
+    simulation = arm()
+    begun = simulation.time
+    viewer = simulation.view(port=18107, block=False)
+
+    def done(condition) -> None:
+        end = time.monotonic() + 20
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert condition()
+
+    try:
+        viewer.sliders["motor", 0].value = 0.3
+        done(lambda: simulation.time > begun + 0.3)
+        viewer.ask("step")
+        done(lambda: not viewer.running.value)
+        stopped = simulation.time
+        viewer.ask("step")
+        done(lambda: simulation.time > stopped)
+        assert simulation.time == pytest.approx(stopped + 0.005)
+        viewer.ask("keep")
+        done(lambda: len(viewer.states) == 2)
+        kept = simulation.state
+        assert len(viewer._curve.data[0]) > 1
+        viewer.ask("reset")
+        done(lambda: simulation.time == begun)
+        assert viewer.sliders["motor", 0].value == pytest.approx(simulation.coordinates("motor")[0])
+        viewer.kept.value = list(viewer.states)[1]
+        viewer.ask("back")
+        done(lambda: simulation.state == kept)
+        assert viewer.failure is None
+    finally:
+        viewer.stop()
+
+
 def test_light_bodies_survive_a_strong_pull():
     mechanism = da.Mechanism("heavy and light")
     mechanism.body("heavy", da.Box(size=(1, 1, 1), mass=1000.0))

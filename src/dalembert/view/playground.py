@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time as clock
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,8 +11,10 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError
 from dalembert.mechanism.mechanism import JointElement
 from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, rotate
 from dalembert.view.arrows import Arrows
+from dalembert.view.plots import COLOURS
 from dalembert.view.scene import ORANGE, build_scene
 from dalembert.view.stage import Viewer, literal, viser_module
 
@@ -21,6 +24,10 @@ TARGET_RATE = 2.0
 PULL, CALM = 40.0, 4.0
 #: s of the simulation that a picture may fall behind before time is given up
 PATIENCE = 0.2
+
+
+#: the state that a reset goes back to, by name, and points of the live curve
+START, CURVE_POINTS = "the start", 400
 
 
 class Grip(NamedTuple):
@@ -44,6 +51,14 @@ class Playground(Viewer):
         gui = self.server.gui
         self.running = gui.add_checkbox("run", True)
         self.speed = gui.add_slider("speed", 0.05, 2.0, 0.05, 1.0)
+        with gui.add_folder("time"):
+            self.reset, self.single = gui.add_button("reset"), gui.add_button("one step")
+            self.keep, self.kept = gui.add_button("keep this state"), gui.add_dropdown("kept states", (START,))
+            self.back = gui.add_button("go back to it")
+        self.states: dict[str, State] = {START: simulation.state}
+        self._asked: list[str] = []  # by the page's thread, done by the clock's
+        for button, wish in ((self.reset, "reset"), (self.single, "step"), (self.keep, "keep"), (self.back, "back")):
+            button.on_click(lambda _, wish=wish: self.ask(wish))
         self.reading = gui.add_markdown("")
         self.message = gui.add_markdown("Drag a body to pull on it; drag elsewhere to turn the view.")
         self.sliders: dict[tuple[str, int], Any] = {}
@@ -59,6 +74,7 @@ class Playground(Viewer):
             if 0 <= body < len(self.mechanism.bodies):
                 for mesh in meshes:
                     mesh.on_drag("left")(self._hand(body))
+        self._curve = self._add_curve(gui)
         self._owed, self._pace = 0.0, 1.0
         self._last: Trajectory | None = None
 
@@ -127,9 +143,53 @@ class Playground(Viewer):
             answer[self.mechanism.bodies[grip.body].name] = self._hold(grip)[1]
         return answer
 
+    def ask(self, wish: str) -> None:
+        """Have something done before the next picture: "reset", one "step", "keep" the state, or go "back" to the chosen one."""
+        self._asked.append(wish)
+
+    def _do(self, wish: str) -> None:
+        simulation = self.simulation
+        if wish == "step":
+            self.running.value = False
+            self._steps(1)
+        elif wish == "keep":
+            name = f"t = {simulation.time:.3f} s"
+            self.states[name] = simulation.state
+            self.kept.options, self.kept.value = tuple(self.states), name
+        else:
+            simulation.restore(self.states[START if wish == "reset" else self.kept.value])
+            self.failure, self._last, self.grip, self._owed = None, None, None, 0.0
+            self.message.content = ""
+            for (name, k), slider in self.sliders.items():
+                if self.mechanism[name].type.drive[k] == "motion":
+                    slider.value = self._targets[name, k] = float(simulation.coordinates(name)[k])
+            self._history.clear()
+
+    # ---- curves
+
+    def _add_curve(self, gui: Any) -> Any:
+        """Energy, or a joint's first coordinate, of the last seconds."""
+        viser = viser_module()
+        self.shown = gui.add_dropdown("curve", ("energy / J", *(f"{j.name} / {'m' if j.type.directions[0][0] in ('slide', 'distance') else 'rad'}" for j in self.mechanism.joints if j.type.freedom)))
+        self.shown.on_update(lambda _: self._history.clear())
+        self._history: deque[tuple[float, float]] = deque(maxlen=CURVE_POINTS)
+        return gui.add_uplot(
+            (np.zeros(1), np.zeros(1)), (viser.uplot.Series(label="time / s"), viser.uplot.Series(label="value", stroke=COLOURS[0], width=2)),
+            scales={"x": viser.uplot.Scale(time=False)}, legend=viser.uplot.Legend(show=False), aspect=1.8,
+        )
+
+    def _trace(self) -> None:
+        name = self.shown.value.rpartition(" / ")[0]
+        value = self.simulation.energy() if self.shown.value == "energy / J" else float(self.simulation.coordinates(name)[0])
+        self._history.append((self.simulation.time, value))
+        times, values = (np.array(numbers) for numbers in zip(*self._history))
+        self._curve.data = times, values
+
     # ---- what the clock does
 
     def advance(self, seconds: float) -> None:
+        while self._asked:
+            self._do(self._asked.pop(0))
         if self.running.value and self.failure is None:
             self._run(seconds)
         simulation = self.simulation
@@ -145,7 +205,11 @@ class Playground(Viewer):
         steps = int(self._owed / dt)
         if steps == 0:
             return
-        tick = clock.perf_counter()
+        self._owed -= steps * dt
+        self._steps(steps)
+
+    def _steps(self, steps: int) -> None:
+        dt, tick = self.simulation.formulation.dt, clock.perf_counter()
         try:
             self._last = self.simulation.run(steps * dt, control=lambda _: self.inputs(), progress=False)
         except DalembertError as error:
@@ -154,9 +218,9 @@ class Playground(Viewer):
             return
         if len(self._last) <= steps:
             raise KeyboardInterrupt
-        self._owed -= steps * dt
         self._pace += 0.05 * (steps * dt / (clock.perf_counter() - tick) - self._pace)
         self.reading.content = f"t = {self.simulation.time:.2f} s, {self._pace:.3g} times real time is possible"
+        self._trace()
 
 
 def view_simulation(simulation: Simulation, *, port: int, block: bool, browser: bool | None, ranges: Mapping[str, tuple[float, float]]) -> Viewer:
