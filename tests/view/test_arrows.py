@@ -57,3 +57,16 @@ def test_joint_forces_are_turned_into_the_world():
 def test_runs_without_contacts_or_model(short_run):
     assert not Arrows(short_run, 1.0).touching
     assert Arrows(short_run, 1.0).joints(np.array([3])).shape == (1, 5, 9)
+
+
+def test_snapshots_have_room_for_their_arrows(tmp_path):
+    """Long arrows end within the picture."""
+    image = pytest.importorskip("PIL.Image")
+    run = da.Simulation(da.zoo.four_bar_chain(3), da.Variational(dt=0.01)).run(0.5)
+    pixels = np.asarray(image.open(run.snapshot(tmp_path / "run.png", show="forces"))).astype(int)
+    orange = (pixels[..., 0] > pixels[..., 2] + 80) & (pixels[..., 0] > pixels[..., 1] + 50) & (pixels[..., 1] > pixels[..., 2] + 10)
+    assert orange.sum() > 500
+    assert not orange[:4].any()
+    assert not orange[-4:].any()
+    assert not orange[:, :4].any()
+    assert not orange[:, -4:].any()

@@ -8,6 +8,7 @@ import numpy as np
 from dalembert.kernels import inline, kernel
 
 GAMMA = 2.0  # of the screen, near enough, and a square root is quick
+BLOCK = 8  # points of a shadow map, each way, that are looked at together
 
 
 @kernel
@@ -48,11 +49,24 @@ def fill(points, normals, faces, label, nearness, labels, directions):
                             directions[row, column, k] = u * normals[a, k] + v * normals[b, k] + w * normals[c, k]
 
 
+@kernel
+def coarsen(shadows, coarse):
+    """The nearest of each square of ``BLOCK`` points of a shadow map and of those around it that are looked at together."""
+    size = shadows.shape[0]
+    for a in range(coarse.shape[0]):
+        for b in range(coarse.shape[1]):
+            most = 0.0
+            for i in range(max(0, BLOCK * a - 2), min(size, BLOCK * a + BLOCK + 2)):
+                for j in range(max(0, BLOCK * b - 2), min(size, BLOCK * b + BLOCK + 2)):
+                    most = max(most, shadows[i, j])
+            coarse[a, b] = most
+
+
 @inline
-def light_at(x, y, z, shadows, lamp):
+def light_at(x, y, z, shadows, coarse, lamp):
     """Part of the light that reaches a point: the share of a square of the shadow map that lies no nearer to the light.
 
-    lamp (4, 4): rows to column, row and nearness in the map; the last row's first number is the slack in nearness.
+    Where nothing around is nearer, which ``coarse`` knows, all of it. lamp (4, 4): rows to column, row and nearness in the map; the last row's first number is the slack in nearness.
     """
     size = shadows.shape[0]
     column = lamp[0, 0] * x + lamp[0, 1] * y + lamp[0, 2] * z + lamp[0, 3]
@@ -60,6 +74,8 @@ def light_at(x, y, z, shadows, lamp):
     near = lamp[2, 0] * x + lamp[2, 1] * y + lamp[2, 2] * z + lamp[2, 3] + lamp[3, 0]
     i, j = floor(row), floor(column)
     if i < 1 or j < 1 or i >= size - 2 or j >= size - 2:
+        return 1.0
+    if coarse[i // BLOCK, j // BLOCK] <= near:
         return 1.0
     free = 0.0
     for r in range(4):  # a square of 3 by 3 points that slides over the map
@@ -77,8 +93,26 @@ def line(p, width):
     return max(0.0, 1.0 - away / max(width, 1e-12)) * max(0.0, min(1.0, (0.9 - width) / 0.6))
 
 
+@inline
+def is_even(nearness, labels, directions, row, column):
+    """Whether two by two pixels from here show one smooth surface, or none of them any: one colour is enough for them then."""
+    height, width = nearness.shape
+    if row + 1 >= height or column + 1 >= width:
+        return False
+    there = nearness[row, column] > 0.0
+    for k in range(1, 4):
+        i, j = row + k // 2, column + k % 2
+        if (nearness[i, j] > 0.0) != there:
+            return False
+        if there:
+            apart = abs(directions[i, j, 0] - directions[row, column, 0]) + abs(directions[i, j, 1] - directions[row, column, 1]) + abs(directions[i, j, 2] - directions[row, column, 2])
+            if labels[i, j] != labels[row, column] or apart > 0.1 or abs(nearness[i, j] - nearness[row, column]) > 0.01 * nearness[row, column]:
+                return False
+    return True
+
+
 @kernel
-def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shadows, lamp, light, background, ground, bias):
+def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shadows, coarse, lamp, light, background, ground, bias):
     """Colour every pixel that shows something, or the floor, or the air.
 
     colours (parts, 3), linear; ground: height of the floor (NaN: none), distance of its lines, its middle (x, y) and its reach.
@@ -86,6 +120,11 @@ def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shad
     height, width = nearness.shape
     for row in range(height):
         for column in range(width):
+            first_row, first_column = row - row % 2, column - column % 2
+            if (row > first_row or column > first_column) and is_even(nearness, labels, directions, first_row, first_column):
+                for k in range(3):
+                    picture[row, column, k] = picture[first_row, first_column, k]
+                continue
             u, v = (column - 0.5 * width) / focal, (0.5 * height - row) / focal
             # the ray of this pixel, of length one along the view
             dx = u * axes[0, 0] + v * axes[1, 0] + axes[2, 0]
@@ -102,7 +141,7 @@ def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shad
                     size = -size
                 n0, n1, n2 = n0 / size, n1 / size, n2 / size
                 x, y, z = eye[0] + dx / near, eye[1] + dy / near, eye[2] + dz / near
-                free = light_at(x + bias * n0, y + bias * n1, z + bias * n2, shadows, lamp)
+                free = light_at(x + bias * n0, y + bias * n1, z + bias * n2, shadows, coarse, lamp)
                 h0, h1, h2 = light[0] + ex, light[1] + ey, light[2] + ez
                 glance = max((n0 * h0 + n1 * h1 + n2 * h2) / max(sqrt(h0 * h0 + h1 * h1 + h2 * h2), 1e-12), 0.0)
                 for _ in range(6):
@@ -128,7 +167,7 @@ def shade(nearness, labels, directions, colours, picture, eye, axes, focal, shad
                     wide = 1.8 * sqrt(across * along)
                     ink = max(0.35 * max(line(x / ground[1], wide), line(y / ground[1], wide)),
                               0.6 * max(line(0.2 * x / ground[1], 0.23 * wide), line(0.2 * y / ground[1], 0.23 * wide)))
-                    dim = 0.74 + 0.26 * light_at(x, y, ground[0], shadows, lamp)
+                    dim = 0.74 + 0.26 * light_at(x, y, ground[0], shadows, coarse, lamp)
                     for k in range(3):
                         base = (0.905 + 0.01 * k + (0.005 if k == 2 else 0.0)) * (1.0 - ink) + (0.72 + 0.02 * k + (0.01 if k == 2 else 0.0)) * ink
                         picture[row, column, k] = seen * base * dim + (1.0 - seen) * background[k]

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from dalembert.io.whole import write_whole
 from dalembert.progress import Progress
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
-from dalembert.view.pixels import GAMMA, fill, shade, shrink
+from dalembert.view.pixels import BLOCK, GAMMA, coarsen, fill, shade, shrink
 from dalembert.view.scene import (
     AXES,
     BACKGROUND,
@@ -38,6 +41,7 @@ FINER = 2  # pixels per pixel of the picture, each way: their mean has smooth ed
 LARGEST = 8192  # pixels along an edge
 SHADOWS = 1536  # points of the shadow map, each way
 ALL = slice(None)
+ARROW_KNOTS = 20  # moments whose arrows a camera makes room for
 HIDDEN = 0.22  # opacity of arrows that a body hides
 #: what a picture can show besides the bodies
 EXTRAS = ("frames", "axes", "forces", "contacts")
@@ -81,6 +85,8 @@ class Painter:
         nothing = np.zeros((0, 0), np.int32), np.zeros((0, 0, 3))
         for part, vertices, normals in solid:
             fill(vertices @ self.lamp[:3, :3].T + self.lamp[:3, 3], normals, part.faces, 0, self.shadows, *nothing)
+        self.coarse = np.zeros((SHADOWS // BLOCK, SHADOWS // BLOCK))
+        coarsen(self.shadows, self.coarse)
 
     def layer(self, parts: list[Placed]) -> tuple[np.ndarray, np.ndarray]:
         """(height, width, 3) picture of parts on the floor, and how near they are at each pixel (zero: they are not there)."""
@@ -91,7 +97,7 @@ class Painter:
             fill(self.camera.project(vertices), normals, part.faces, k, nearness, labels, directions)
         colours = np.array([part.colour[:3] for part, _, _ in parts]).reshape(-1, 3) ** GAMMA
         forward = self.camera.axes * np.array([[1.0], [1.0], [-1.0]])
-        shade(nearness, labels, directions, colours, picture, self.camera.eye, forward, self.camera.focal, self.shadows, self.lamp,
+        shade(nearness, labels, directions, colours, picture, self.camera.eye, forward, self.camera.focal, self.shadows, self.coarse, self.lamp,
               LIGHT, np.array(BACKGROUND), self.ground, self.bias)
         return picture, nearness
 
@@ -146,11 +152,20 @@ class Studio:
         self.follow = None if follow is None else trajectory._body_index(follow)
         if self.follow is not None:
             position = position - position[:, [self.follow]]
-        points = self.scene.hull_of(position, trajectory.orientation[knots])
+        points = np.concatenate([self.scene.hull_of(position, trajectory.orientation[knots]), *self._arrow_points(knots)])
         eye = fitting_eye(points, self.axes, 0.9 * ANGLE * size[0] / size[1], 0.9 * ANGLE)
         depth = float((eye - 0.5 * (points.min(axis=0) + points.max(axis=0))) @ self.axes[2])
         self.aim = eye - depth * self.axes[2] if target is None else aim
         self.distance = depth if distance is None else float(distance)
+
+    def _arrow_points(self, knots: slice) -> Iterator[np.ndarray]:
+        """Where arrows and axes reach at some of the knots, seen from the body that is followed."""
+        every = np.arange(len(self.trajectory))[knots]
+        for knot in every[:: max(1, len(every) // ARROW_KNOTS)] if self.show else ():
+            position = self.trajectory.position[knot]
+            origin = np.zeros(3) if self.follow is None else position[self.follow]
+            for part in self._extras(int(knot), self.scene.placed(position, self.trajectory.orientation[knot])):
+                yield part.vertices.astype(float) - origin
 
     def picture(self, knot: int) -> np.ndarray:
         """(height, width, 3) uint8 of one knot."""
@@ -241,8 +256,8 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
         bar = Progress(len(knots), path.name, "pictures")
         try:
             with writer:
-                for k, knot in enumerate(knots):
-                    writer.append_data(studio.picture(int(knot)))
+                for k, picture in enumerate(_pictures(studio, knots)):
+                    writer.append_data(picture)
                     bar.update(k + 1)
         except OSError as error:  # of the program that codes it, which says little
             raise SaveError(f"cannot write {path}: the film could not be coded, or the disk is full ({' '.join(str(error).split())[:200]})") from error
@@ -250,6 +265,19 @@ def write_video(trajectory: Trajectory, path: Path, *, fps: int, speed: float | 
         if not (_is_whole_mp4(temporary) if mp4 else temporary.read_bytes()[-1:] == b";"):
             raise SaveError(f"cannot write {path}: the film is not complete; the disk may be full")
     return path
+
+
+def _pictures(studio: Studio, knots: np.ndarray) -> Iterator[np.ndarray]:
+    """Pictures in order, drawn by all cores, a few ahead of what is taken."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:
+        ahead: deque[Future[np.ndarray]] = deque()
+        for knot in knots:
+            ahead.append(pool.submit(studio.picture, int(knot)))
+            if len(ahead) > 2 * cores:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def _is_whole_mp4(path: Path) -> bool:
