@@ -19,11 +19,14 @@ from dalembert.model.records import BODY_WORK
 
 
 def touch_of(engine: Any, section: Section) -> Touch:
-    """Room for a section's bars, with a pose of its own where rows are taken."""
+    """Room for a section's bars, with poses of their own where rows are taken and where features were found."""
     bodies = engine.sizes[0]
-    rows_at = np.zeros(bodies + 1, BODY_WORK)
-    rows_at["R"] = np.eye(3).ravel()
-    return new_touch(section.scene, bodies, rows_at, np.zeros(bodies + 1, BODY_BAR))
+    poses = []
+    for _ in range(2):
+        at = np.zeros(bodies + 1, BODY_WORK)
+        at["R"] = np.eye(3).ravel()
+        poses.append((at, np.zeros(bodies + 1, BODY_BAR)))
+    return new_touch(section.scene, bodies, *poses)
 
 
 class ContactAdjoint(TouchingAdjoint, ImplicitAdjoint):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.contact.narrow import find_again
+from dalembert.contact.clipped import move_clipped
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO
@@ -39,11 +39,11 @@ from dalembert.model.records import Model
 
 
 @kernel
-def evaluate_encounter(stage, scene, knot_at, rows_at, before, fall):
+def evaluate_encounter(stage, scene, codes, found_at, rows_at, before, fall):
     """Features at the knot, rows where they are taken, and the equations at the iterate; False when that is of no use."""
     model, work = stage.model, stage.work
     aim_all(model, work)
-    find_again(knot_at, scene.contacts, scene.shapes)
+    move_clipped(scene, found_at, codes)
     place_rows(model, work, scene, rows_at)
     bound_again(scene, before, fall, stage.gamma)
     _, fine = balance_at_end(stage)
@@ -93,10 +93,10 @@ class ContactForward(ImplicitForward):
         section = next(section for section in self.sections if section.begin <= entry < section.end)
         if section is not self.section:
             self.section, self.touch = section, touch_of(self.engine, section)
-            self.knot_at = self.touch.rows_at.copy()
         self.nodes.section = section
         self.recall(tape, entry)
-        self.touching = self.nodes.awake()
+        assert self.touch is not None
+        self.touching = self.nodes.awake(self.touch.found_at)
 
     def recall(self, tape: Tape, entry: int) -> None:
         section = self.section
@@ -114,7 +114,7 @@ class ContactForward(ImplicitForward):
         parts = ("x", "q", "v", "w"), (slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 14))
         x, q, v, w = (body[name] + offset * self.state[:, part] for name, part in zip(*parts))
         q1, v1, w1 = (older[name] + offset * self.older[:, part] for name, part in list(zip(*parts))[1:])
-        _put(self.knot_at, x, q)
+        _put(touch.found_at, x, q)
         omega = spin_of(q, w)
         fall = np.zeros((len(x), 6))
         if rows == AFTER_SMOOTH:
@@ -128,7 +128,9 @@ class ContactForward(ImplicitForward):
 
     def evaluate(self, stage: Stage) -> bool:
         assert self.touch is not None
-        return evaluate_encounter(stage, self.scene, self.knot_at, self.touch.rows_at, self.touch.velocity[BEFORE], self.touch.velocity[FALL])
+        return evaluate_encounter(
+            stage, self.scene, self.nodes.codes, self.touch.found_at, self.touch.rows_at, self.touch.velocity[BEFORE], self.touch.velocity[FALL],
+        )
 
     def open(self, stage: Stage) -> bool:
         assert self.touch is not None

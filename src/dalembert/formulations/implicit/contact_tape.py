@@ -113,6 +113,8 @@ def recall_encounter(model, work, own, scene, tape, kept, begin, entry, touch):
     for i in range(model.bodies.shape[0] - 1):
         at, body, older = touch.rows_at[i], tape.bodies[entry, i], tape.older[entry, i]
         x, q = load3(body.x), load4(body.q)
+        store3(touch.found_at[i].x, x)
+        store9(touch.found_at[i].R, quaternion.to_matrix(quaternion.normalize(q)))
         v, omega = load3(body.v), angular_velocity(q, load4(body.w))
         fall, turn = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if rows == AFTER_SMOOTH:
@@ -251,6 +253,9 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
     for i in range(model.bodies.shape[0] - 1):
         body, older, bar, step, at = tape.bodies[entry, i], tape.older[entry, i], bars.bodies[i], steps.bodies[i], touch.rows_bar[i]
         q, w = load4(body.q), load4(body.w)
+        found = touch.found_bar[i]
+        add_to3(step.total, 1.0, load3(found.x))
+        add_to4(step.total[3:], 1.0, pull_turn(q, load3(found.phi)))
         x_bar, phi_bar = load3(at.x), load3(at.phi)
         if rows in (AT_KNOT, AFTER_SMOOTH):
             add_to3(step.total, 1.0, x_bar)
@@ -282,7 +287,7 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
         add_to4(step.total[10:], 1.0, by_w)
         add_to4(step.total[3:], 1.0, by_q)
         for c in range(3):
-            at.x[c] = at.phi[c] = 0.0
+            at.x[c] = at.phi[c] = found.x[c] = found.phi[c] = 0.0
 
 
 @kernel
