@@ -32,6 +32,7 @@ class Touch(NamedTuple):
     found_at: Any
     found_bar: Any
     field: np.ndarray  # (2, 3, 6) scratch: what the rows of a node are weighed with, by its bodies
+    pair: np.ndarray  # (2,) scratch: bars of the shapes of a pair
     codes: np.ndarray  # (4,) scratch: planes that meet in a point
 
 
@@ -42,5 +43,6 @@ def new_touch(scene: Scene, bodies: int, rows: tuple[Any, Any], found: tuple[Any
     """Zeros for a scene of ``bodies`` bodies (the world is one more). ``rows``, ``found``: poses with their bars."""
     return Touch(
         np.zeros(len(scene.contacts), CONTACT_BAR), np.zeros(len(scene.limits), LIMIT_BAR), np.zeros(len(scene.shapes.geometries), GEOMETRY_BAR),
-        np.zeros((3, bodies + 1, 6)), np.zeros((3, bodies + 1, 6)), *rows, *found, np.zeros((2, 3, 6)), np.zeros(4, np.int64),
+        np.zeros((3, bodies + 1, 6)), np.zeros((3, bodies + 1, 6)), *rows, *found, np.zeros((2, 3, 6)), np.zeros(2, GEOMETRY_BAR),
+        np.zeros(4, np.int64),
     )

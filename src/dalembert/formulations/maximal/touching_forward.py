@@ -17,7 +17,7 @@ from dalembert.contact.cone import node_matrix
 from dalembert.contact.events import end_gap
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
-from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON
+from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
 from dalembert.contact.shapes import PairList
 from dalembert.contact.support import core_support
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
@@ -30,6 +30,8 @@ from dalembert.model.records import Model
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import dot3, load3, load9, mat_t_mul, sub3
 
+#: points nearer (m) than this to a corner are that corner
+CORNER = 1e-10
 #: features of contacts with grounds
 FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "restitution", "friction")
 
@@ -190,10 +192,15 @@ def linear_rows(scene, S, values, impulses, laws, h, rows):
         count += 1
 
 
-def own_point(old: np.ndarray, new: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """A point (3,) of a shape on another one like it, at the same share of every size; in the body's frame."""
+def own_point(before: Shapes, after: Shapes, number: int, point: np.ndarray) -> np.ndarray:
+    """A point (3,) of a shape on another one like it, at the same share of every size; in the body's frame. Corners are corners to the last digit."""
+    old, new = before.geometries[number], after.geometries[number]
     d = point - old["position"]
     if old["form"] == POLYHEDRON:
+        own = slice(int(old["first_corner"]), int(old["first_corner"]) + int(old["corners"]))
+        away = np.abs(before.corners[own] - point).max(axis=1)
+        if away.min() < CORNER:
+            return after.corners[own][away.argmin()]
         frame = old["frame"].reshape(3, 3)
         part = np.divide(new["semi"], old["semi"], out=np.ones(3), where=old["semi"] > 0.0)
         d = frame @ (part * (frame.T @ d))
@@ -239,14 +246,14 @@ class TouchingNodes:
                 ends = (int(pair["i"]), int(pair["j"]))
                 first, second = ends if before.geometries["body"][ends[0]] == kept["a"] else ends[::-1]
                 old, new = before.geometries[first], after.geometries[first]
-                contacts["point"][slot] = own_point(old, new, kept["point"])
+                contacts["point"][slot] = own_point(before, after, first, kept["point"])
                 contacts["radius"][slot] = kept["radius"] + (new["radius"] - old["radius"] if kept["radius"] > 0.0 else 0.0)
                 contacts["semi"][slot] = new["semi"]
                 old, new = before.geometries[second], after.geometries[second]
                 if kept["kind"] == PLANE:
                     contacts["offset"][slot] = kept["offset"] + height(new, after.corners, kept["normal"]) - height(old, before.corners, kept["normal"])
                 else:
-                    contacts["point_b"][slot] = own_point(old, new, kept["point_b"])
+                    contacts["point_b"][slot] = own_point(before, after, second, kept["point_b"])
                     contacts["radius_b"][slot] = kept["radius_b"] + new["radius"] - old["radius"]
 
     def _friction(self, one: TouchingModel) -> np.ndarray:
