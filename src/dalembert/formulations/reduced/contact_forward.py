@@ -90,6 +90,7 @@ class ContactForward(ReducedForward):
             self.section, self.touch = section, touch_of(self.engine, section)
         self.nodes.section = section
         self.recall(self.stage(self.base, float(tape.arrays.clock[entry, 0])), tape, entry)
+        assert self.touch is not None
         self.touching = self.nodes.awake(self.touch.found_at)
 
     def recall(self, stage: Stage, tape: Any, entry: int) -> None:

@@ -111,7 +111,7 @@ class ContactForward(VariationalForward):
         self.section = next(section for section in self.sections if section.begin <= index < section.end)
         self.nodes.section = self.section
         self.recall(tape, index)
-        self.touching = self.nodes.awake(self.section.graph.work.bodies)
+        self.touching = self.nodes.awake(self.graph.work.bodies)
         bodies, joints, _ = self.engine.sizes
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
