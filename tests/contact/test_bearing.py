@@ -290,3 +290,37 @@ def test_formulations_agree_on_loops_and_joints_read_backwards():
     paper = [PaperMaximal(dt=dt).run(linked(), 0.2) for dt in (0.004, 0.002)]
     coarse, fine = (np.hstack([run.position[-1], run.velocity[-1, :, :3]]) for run in paper)
     assert np.abs(2.0 * fine - coarse - ends[0]).max() < 3e-4
+
+
+def test_a_bearing_that_carries_next_to_nothing():
+    """Without gravity the load passes through zero, and bounds of some directions count as none while those of others do not."""
+    mechanism = da.Mechanism("weightless plate", gravity=(0.0, 0.0, 0.0))
+    mechanism.body("plate", position=(-0.444, 0.903, -0.699), orientation=(3.85, -1.63, -1.04, -0.226), mass=12.9, inertia=np.diag((0.11, 0.15, 0.0864)))
+    joint = da.PlanarFreeOrientation(
+        normal=(0.801, 1.93, 0.468), stiffness=(0.0, 13.9, 0.0, 10.8, 96.1), damping=(0.0131, 0.0689, 0.281, 0.0, 2.21),
+        bearing=da.Bearing(friction=0.0858, radius=0.131, length=0.5),
+    )
+    mechanism.joint("joint", joint, mechanism.world, "plate", at=(-0.244, 0.994, -0.904), frame=(-0.432, 1.2, -1.42, -0.102))
+    sim = da.Simulation(mechanism, da.Variational(dt=0.002))
+    sim.set_joint("joint", rate=(-0.311, 0.11, 0.0644, -0.0238, 0.365))
+    run = sim.run(0.048)
+    assert run.substeps.max() == 1
+    assert np.diff(run.energy().total).max() < 1e-5
+
+
+def test_weak_friction_of_a_bearing_beside_a_hard_impact():
+    """What slides in the bearing is known from its motion: the impact leaves friction short of its bound."""
+    mechanism = da.Mechanism("heavy")
+    mechanism.body("arm", mass=86100.0, inertia=np.diag((512.0, 399.0, 218.0)), position=(-0.201, 1.34, -0.0916))
+    mechanism.joint("end", da.Universal(limits=((-0.0898, 0.083), (-0.0429, 0.0139)), restitution=0.902), mechanism.world, "arm", at=(-0.246, 1.57, -0.355))
+    mechanism.body("base", mass=1160000.0, inertia=np.diag((12100.0, 16800.0, 15500.0)), position=(0.17, -0.424, 0.0441), orientation=(-0.808, 0.266, -0.493, -1.29))
+    mechanism.joint("turn", da.Revolute(axis=(0.765, -2.17, 0.123), limits=(-0.00821, 0.0515)), mechanism.world, "base", at=(0.369, -0.326, -0.385), frame=(-2.47, 0.329, 0.719, -0.554))
+    mechanism.body("block", mass=1570000.0, inertia=np.diag((8010.0, 3060.0, 7630.0)), position=(-0.0986, 0.639, 0.0579), orientation=(-0.36, 0.514, -0.316, -1.15))
+    slide = da.CylindricalFreeOrientation(axis=(2.28, -1.77, 1.99), stiffness=(23.2e6, 0.0, 54.7e6, 840e3), bearing=da.Bearing(friction=0.0153, radius=0.137, length=0.5))
+    mechanism.joint("slide", slide, "block", "base", at=(-0.272, -0.0238, 0.114), frame=(1.61, 1.18, -1.38, -1.71))
+    for method in ("pareschi_russo", "bdf2"):
+        sim = da.Simulation(mechanism, da.Reduced(dt=4.75e-5, method=method))
+        sim.set_joint("turn", rate=11.0)
+        sim.set_joint("end", rate=(7.1, 0.268))
+        run = sim.run(0.0182)
+        assert run.constraint_violation().max() < 1e-8

@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
+#: part of the kinetic energy by which the whole of it may rise
+GAIN = 0.02
 #: part of the thinner body's half thickness by which straight ways between knots may overlap: a little more than what is promised
 WAY = 1.2e-2
 
@@ -45,8 +47,12 @@ class Throw:
         return [(trajectory.position[knot, i], turns[i], body.shape) for i, body in enumerate(self.mechanism.bodies)]  # type: ignore[misc]
 
     def complaints(self, trajectory: da.Trajectory) -> list[str]:
-        """What must not be: overlaps at knots and on straight ways between them, and an impulse that is not due."""
+        """What must not be: overlaps at knots and on straight ways between them, an impulse that is not due, and energy out of nothing."""
         found, gaps = [], []
+        energy = trajectory.energy()
+        rise = float(energy.total.max() - energy.total[0])
+        if rise > GAIN * energy.kinetic.max():
+            found.append(f"the energy rises by {rise:.3g} of {energy.kinetic.max():.3g} J")
         thin = min(half_thickness(body.shape) for body in self.mechanism.bodies)  # type: ignore[arg-type]
         poses = [self.placed(trajectory, knot) for knot in range(len(trajectory))]
         for knot, (a, b) in enumerate(poses):

@@ -18,7 +18,7 @@ FORMULATIONS = (da.Variational, da.Implicit, da.Reduced)
 
 
 def throw(random: np.random.Generator, folder: Path, trial: int) -> None:
-    """Two bodies meet: no overlap at a knot, nothing passes through, no impulse that is not due."""
+    """Two bodies meet: no overlap at a knot, nothing passes through, no impulse that is not due, no energy out of nothing."""
     one = Throw.random(random)
     formulation = FORMULATIONS[trial % len(FORMULATIONS)]
     program = "\n".join([

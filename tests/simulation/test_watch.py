@@ -183,3 +183,15 @@ def test_the_hopper_says_which_steps_its_gains_bear():
 
 def test_the_opening_of_a_closed_hoberman_sphere_is_a_number():
     assert zoo.hoberman_opening(np.zeros((240, 3))) == pytest.approx(0.5 * np.pi)
+
+
+def test_a_rise_that_falls_again_is_told_too():
+    """The energy is looked at after the same numbers of steps on every machine, and not at the end alone."""
+    sim = da.Simulation(zoo.double_pendulum(), da.Reduced(dt=0.05, method="semi_implicit"))
+    sim.set_joint("joint 1", rate=3.0)
+    with pytest.warns(da.EnergyWarning) as said:
+        run = sim.run(1.6)
+    energy = run.energy()
+    rise = energy.total - energy.total[0]
+    assert rise[-1] < 0.0
+    assert f"rose by {rise[12]:.3g} J" in str(said[0].message)

@@ -7,6 +7,7 @@ import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.geometry import at_knot
+from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import limit_at_knot
 from dalembert.contact.records import CONTACT, Scene
@@ -43,7 +44,7 @@ class Encounters:
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         count = placement.sizes[0]
-        self.scene = Scene(np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((9, count)))
+        self.scene = Scene(np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)))
 
     def rows(self, reach: float) -> Rows:
         """What is nearer than ``reach`` at the placement's pose."""

@@ -20,10 +20,10 @@ from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, m
 
 #: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
 AGREE, PATIENT = 1e-7, 10
-#: friction below this part of its bound holds
+#: friction of the step before below this part of its bound held
 HELD = 0.999
-#: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none
-NONE = 1e-8
+#: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none; agreement is asked for as if they were at least LEAST of it
+NONE, LEAST = 1e-8, 1e-3
 
 
 @inline
@@ -156,19 +156,22 @@ def set_bounds(limits, first, beyond):
             off = max(off, 1.0 if l.cap > 0.0 else 0.0)
             l.cap = 0.0
             continue
-        nearest = trial(l, m) / max(reach, 1.0)
-        found = l.beta if is_held(l) else l.cap  # what slides has all of its bound, but for what the interior point leaves
-        off = max(off, abs(abs(nearest) - abs(found) / l.full))
-        l.cap = l.full if reach <= 1.0 else abs(nearest) * l.full
-        if l.cap < NONE * l.weight:
-            l.cap = 0.0
+        nearest = abs(trial(l, m)) / max(reach, 1.0) * l.full
+        if reach > 1.0 and nearest < NONE * l.weight:
+            nearest = 0.0
+        found = abs(l.beta) if is_held(l) else l.cap  # what slides has all of its bound, but for what the interior point leaves
+        off = max(off, abs(nearest - found) / max(l.full, LEAST * l.weight))
+        l.cap = l.full if reach <= 1.0 else nearest
     return off
 
 
 @inline
 def is_held(limit):
-    """True when friction along a direction stays within its bound, so that the direction rests."""
-    return limit.cap > 0.0 and abs(limit.beta) < HELD * limit.cap
+    """True when friction along a direction stays within its bound by more than it would take to stop what still moves: the direction rests.
+
+    What slides stays below its bound too, by what the interior point leaves: beside a hard impact that may be much of it.
+    """
+    return limit.cap > 0.0 and abs(limit.eta) * limit.weight < limit.cap - abs(limit.beta)
 
 
 @inline

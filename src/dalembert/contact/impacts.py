@@ -6,7 +6,8 @@ Impulses P at a knot, along rows whose rates just before and after it are u- and
 
 Without restitution, Coulomb's law and closed gaps leave W <= 0; Newton's law with friction, or with several impacts at once, need
 not (Kane's paradox). Bodies that joints and pressed contacts tie together form an island. Where the work of an island is positive, all of
-its restitutions are multiplied by the largest part in [0, 1] found for which it is not, by solving the step again.
+its restitutions are multiplied by the largest part in [0, 1] found for which it is not, by solving the step again. Gaps are closed at the
+end of the step, along rows of its start: where shapes turn far within it, work may be left that no restitution explains. Such a step is too long.
 """
 from __future__ import annotations
 
@@ -16,12 +17,19 @@ from typing import Any
 from dalembert.contact.events import TOUCH, approach, end_gap, limit_approach, rate_along, velocity_before
 from dalembert.contact.nodes import flow, limit_impulse
 from dalembert.kernels import inline, kernel, specialise
-from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_vec
+from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_vec, sub3
 
 #: rows of a scene's ``islands``, at the index of an island's first body: that index (of every body); work (J); the size of its terms;
 #: the part of the restitutions granted; the largest part that took no work in and the smallest that did, with their works; the
-#: work without any restitution
-ROOT, WORK, SIZE, PART, LOW, HIGH, WORK_LOW, WORK_HIGH, WORK_NONE = range(9)
+#: work without any restitution; the work of contacts and limits alone; the kinetic energy after the impacts, that of a fall over the step besides; the sum of all impulses (N s);
+#: that of their products with the rates after, P . u+
+ROOT, WORK, SIZE, PART, LOW, HIGH, WORK_LOW, WORK_HIGH, WORK_NONE, OWN, KINETIC, PRESSED, LAST = range(13)
+#: numbers of an island
+NUMBERS = 13
+#: largest part of the kinetic energy that contacts and limits may put in, and how many times the tolerance rates may be off
+GAIN, OFF = 0.02, 10.0
+#: angle (rad) within a step by which an impact may change the turn of a body: with more, the methods themselves put energy in
+TURN = 0.5
 #: work counts as positive above this part of the size of its terms, which is what the interior point leaves of it
 ROUNDING = 1e-7
 #: a part is large enough when the work is above minus this part of what no restitution at all would take out, or known to so much
@@ -143,9 +151,10 @@ def bounces(scene):
 
 
 def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tree: bool) -> Any:
-    """The kernel ``limit_work(encounter)`` for a formulation's step problem: to be called once a step is solved with all that bounces.
+    """The kernel ``limit_work(encounter, tolerance)`` for a formulation's step problem: to be called once a step is solved with all that bounces.
 
-    It returns how many islands have other restitutions now, with which the step has to be solved again. ``velocity``: as of
+    It returns how many islands have other restitutions now, with which the step has to be solved again, or -1 where contacts put energy in that
+    is not due to restitution. ``tolerance`` (m/s) of the rates; ``velocity``: as of
     ``build_nodes``; ``falls``: whether ``v`` and ``w`` of the work are what velocities still change by up to the knot;
     ``tree``: whether joints hold by the coordinates themselves. Since joints are closed at the knots alone, they do work in an impact,
     of first order in the step: that of their rows' impulses, or in a tree what kinetic energy gains beside the work of gravity.
@@ -174,6 +183,8 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         root = root_of(scene.islands, step.work.bodies.shape[0] - 1, a, b)
         scene.islands[WORK, root] += 0.5 * impulse * (before + rate)
         scene.islands[SIZE, root] += 0.5 * abs(impulse) * (abs(before) + abs(rate))
+        scene.islands[PRESSED, root] += abs(impulse)
+        scene.islands[LAST, root] += impulse * rate
 
     add = specialise(add, f"{name}_add", file)
 
@@ -194,13 +205,33 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
 
     gain = specialise(gain, f"{name}_gain", file)
 
-    def limit_work(encounter):
+    def gains(encounter, tolerance):
+        """Whether the contacts and limits of an island put in more energy than they may, or change the turn of a body by too much."""
+        step, islands, dt = encounter.step, encounter.scene.islands, encounter.dt
+        model, work, g = step.model, step.work, load3(step.model.gravity)
+        fall = dt * dt * dot3(g, g)
+        islands[KINETIC] = 0.0
+        for i in range(model.bodies.shape[0] - 1):
+            fixed = model.bodies[i]
+            v, w = velocity(step, i)
+            spun = sub3(w, velocity_before(model, work, i)[1])
+            if islands[PRESSED, int(islands[ROOT, i])] > 0.0 and dt * dt * dot3(spun, spun) > TURN * TURN:
+                return True
+            islands[KINETIC, int(islands[ROOT, i])] += 0.5 * (fixed.mass * (dot3(v, v) + fall) + dot3(w, mat_vec(load9(fixed.inertia), w)))
+        for i in range(islands.shape[1]):
+            if islands[ROOT, i] == i and islands[OWN, i] > GAIN * islands[KINETIC, i] + OFF * tolerance * islands[PRESSED, i]:
+                return True
+        return False
+
+    gains = specialise(gains, f"{name}_gains", file)
+
+    def limit_work(encounter, tolerance):
         step, scene = encounter.step, encounter.scene
-        if not bounces(scene):
-            return 0
         find_islands(step.model, scene)
         scene.islands[WORK] = 0.0
         scene.islands[SIZE] = 0.0
+        scene.islands[PRESSED] = 0.0
+        scene.islands[LAST] = 0.0
         for i in range(scene.contacts.shape[0]):
             contact = scene.contacts[i]
             if contact.awake != 0:
@@ -211,6 +242,8 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
             limit = scene.limits[i]
             ends, drag = limit_impulse(limit)
             add(step, scene, limit.a, limit.b, limit.Ga, limit.Gb, ends + drag)
+        for i in range(scene.islands.shape[1]):  # friction that stops what other forces turn round gives nothing at the end
+            scene.islands[OWN, i] = min(scene.islands[WORK, i], scene.islands[LAST, i])
         if tree:
             if step.model.joints.shape[0] > 0:
                 gain(encounter)
@@ -220,9 +253,13 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
                 for k in range(joint.locks):
                     if joint.row_direction[k] < 0:  # what is driven does work of its own
                         add(step, scene, joint.parent, joint.child, at.Gp[k], at.Gc[k], at.mu[k])
+        for i in range(scene.islands.shape[1]):  # what joints give is the error of the step, and no work of contacts
+            scene.islands[OWN, i] = min(scene.islands[OWN, i], scene.islands[WORK, i])
+        if not bounces(scene):
+            return -1 if gains(encounter, tolerance) else 0
         count = choose_parts(scene.islands)
         if count > 0:
             grant(step.model, step.work, scene, encounter.dt)
-        return count
+        return -1 if count == 0 and gains(encounter, tolerance) else count
 
     return specialise(limit_work, name, file)

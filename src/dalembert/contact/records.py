@@ -108,7 +108,7 @@ class ContactOptions(NamedTuple):
     max_iterations: int
     resting: float
     sizes: np.ndarray
-    limited: bool  # whether restitution is limited by the work of impacts
+    limited: int  # whether restitution is limited by the work of impacts (1), and steps are refused in which contacts put energy in all the same (2)
     events: int  # how impact times are resolved (see ``flights``)
 
 

@@ -40,7 +40,7 @@ from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.pose import evaluate_pose
 from dalembert.solvers.interior_point import TRIES
-from dalembert.solvers.outcomes import LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
+from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, store3, store4, store9
@@ -254,12 +254,15 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 wrong = bear(parts, gamma, scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
-                if woken + wrong == 0:
-                    if impacts:
+                granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0
+                if granted < 0 and touching.limited > 1:
+                    return GAINED if impacts else WOKEN, iterations, size
+                if woken + wrong == 0 and granted <= 0:
+                    if impacts:  # which returns to the velocities of the knot: after the work
                         woken = watch_step(parts, state, scene, smooth)
                     if woken < 0:
                         return THROUGH, iterations, -1.0 - woken
-                    if woken == 0 and not (impacts and touching.limited and limit_work(encounter) > 0):
+                    if woken == 0:
                         break
                 if impacts:
                     let_fall(work, scene)

@@ -46,7 +46,7 @@ from dalembert.simulation.controls import (
     read_control,
 )
 from dalembert.simulation.ending import ending_in_order, keep
-from dalembert.simulation.energy import EnergyWatch
+from dalembert.simulation.energy import EnergyWatch, next_look
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Controlled, Record
 from dalembert.simulation.room import check_run, run_bytes, series_bytes
@@ -80,8 +80,6 @@ ControlDerivative = str | Callable[["Simulation"], Mapping[str, Mapping[str, Arr
 CHUNK_SECONDS = 0.2
 #: of a step: a duration that differs from whole steps by no more is one of whole steps
 ROUNDING = 1e-6
-#: seconds of computing after which a look at the energy costs nothing to speak of
-WATCH_SECONDS = 0.05
 #: how often bodies are moved apart and joints into their limits, in turn
 RESOLUTIONS = 10
 
@@ -646,7 +644,7 @@ class Simulation:
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size, interrupted = 0, 1 if control is not None else steps, False
-        chunk = min(size, 16)
+        chunk, looks = min(size, 16), next_look(0) if watch is not None and watch.passive else steps
         bar = Progress(steps, mechanism.name, "steps", progress)
 
         def finish() -> Trajectory:
@@ -665,7 +663,7 @@ class Simulation:
         try:
             with ending_in_order():
                 while done < steps:
-                    count = min(chunk, steps - done)
+                    count = min(chunk, steps - done, looks - done)
                     if record is not None:
                         count = min(count, record.before(done, numbers))
                         record.engine.tape = record.tape
@@ -685,10 +683,11 @@ class Simulation:
                             continue
                         raise self._failure(dt)
                     bar.update(done)
-                    if watch is not None and spent > WATCH_SECONDS:
+                    if watch is not None and done == looks:
                         watch.look(self)
+                        looks = next_look(done)
                     if size > 1:
-                        chunk = max(1, min(4 * chunk, int(chunk * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
+                        chunk = max(1, min(4 * chunk, int(solved * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
         except KeyboardInterrupt:
             bar.close()
             interrupted, done = True, self._state.steps_since(begun, dt)

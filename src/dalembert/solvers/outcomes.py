@@ -5,5 +5,7 @@ LOST, LOG_FULL = 10, 11
 MET, STRIKES = 13, 14
 #: two shapes would overlap or pass through one another; in the place of the residual stands their pair
 THROUGH = 15
+#: contacts put energy in: the step is too long for how far shapes turn in it
+GAINED = 16
 #: a joint left the range of its spline
 BEYOND = 20

@@ -219,3 +219,16 @@ def test_steps_too_long_for_a_stiff_spring_are_failures(formulation, closed):
         sim.run(20.0)
     assert np.isfinite(sim.position).all()
     assert np.abs(sim.velocity).max() < 1e100
+
+
+def test_a_stiff_motion_by_rk45_ends_with_a_word():
+    """A light body in honey: steps of RK45 would be of a tenth of a microsecond, for hours."""
+    mechanism = da.Mechanism("honey", gravity=(0, 0, -9.81))
+    mechanism.body("grain", da.Sphere(radius=0.01, mass=1e-6))
+    mechanism.joint("free", da.Cartesian(), mechanism.world, "grain")
+    mechanism.drag("drag", "grain", linear=30.0)
+    sim = da.Simulation(mechanism, da.Reduced(dt=0.01, method="RK45"))
+    with pytest.raises(da.StepFailure, match=r"more than 20,000 evaluations by 'RK45'.*method='Radau'"):
+        sim.run(1.0)
+    run = da.Simulation(mechanism, da.Reduced(dt=0.01, method="Radau")).run(0.1)
+    assert run.velocity[-1, 0, 2] == pytest.approx(-9.81e-6 / 30.0, rel=1e-3)

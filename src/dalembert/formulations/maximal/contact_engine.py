@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
 from dalembert.contact.geometry import at_knot
+from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
@@ -49,7 +50,7 @@ AFTER = frozenset({"momentum_after", "rate_after"})
 
 def empty_scene() -> Scene:
     """A scene with nothing in it, for compiling."""
-    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((9, 1)))
+    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((NUMBERS, 1)))
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,13 @@ class TouchingEngine(MaximalEngine):
         self.pairs = PairList(touching, self.grounds.weights, edges)
         sizes = np.maximum(self.pairs.size, self.grounds.size)
         self.contact_options = ContactOptions(
-            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes, options.impacts != "newton", 0,
+            self.compliance, options.tolerance, PATIENCE * options.max_iterations, options.resting_speed, sizes, 0 if options.impacts == "newton" else 2, 0,
         )
         terrain = mechanism.terrains[0] if mechanism.terrains else None
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
-        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]), np.zeros((9, self.sizes[0])))
+        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]), np.zeros((NUMBERS, self.sizes[0])))
         #: indices of the grounds' contacts that come first in the scene
         self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
@@ -293,6 +294,9 @@ class TouchingEngine(MaximalEngine):
             )
 
     # ---- running
+
+    def watch(self, on: bool) -> None:
+        self.contact_options = self.contact_options._replace(limited=0 if self.options.impacts == "newton" else 2 if on else 1)
 
     def new_recording(self, knots: int) -> Any:
         return ContactRecording(super().new_recording(knots), new_tape(knots, *self.sizes[:2]), [])

@@ -57,11 +57,15 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:
-    """Cover an interval in 2, 4, ... equal steps; False, and the state as it was, where none of these succeed."""
-    before = cover.keep_state()
-    engine.watch(False)
+    """Cover an interval in 1, 2, 4, ... equal steps; with contacts in such that do not spoil the energy, or else in the shortest. False, and the state
+    as it was, where none succeed."""
+    before, coarse = cover.keep_state(), range(engine.options.max_halvings + 1)
     try:
-        return any(cover.parts(before, 1 << halving) for halving in range(engine.options.max_halvings + 1))
+        for watched, halvings in ((False, coarse),) if engine.lingers else ((True, coarse), (False, reversed(coarse))):
+            engine.watch(watched)
+            if any(cover.parts(before, 1 << halving) for halving in halvings):
+                return True
+        return False
     finally:
         engine.watch(True)
 

@@ -50,7 +50,7 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import TRIES, build_interior_point, on_graph
-from dalembert.solvers.outcomes import LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
+from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial.tuples import load3, load9, mat_vec
 
@@ -167,7 +167,10 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return THROUGH, iterations, -1.0 - woken
                 if woken > 0 and options.events != OFF and was_apart(scene):
                     return TOO_FAST, iterations, size
-                if woken == 0 and not (options.limited and limit_work(encounter) > 0):
+                granted = limit_work(encounter, options.tolerance) if woken == 0 and options.limited > 0 else 0
+                if granted < 0 and options.limited > 1 and options.events == OFF:
+                    return GAINED, iterations, size
+                if woken == 0 and granted <= 0:
                     if options.events == UP_TO and next_slide_end(model, work, scene, 0.5 * dt / h, state.clock[0] == 0.0, 0) >= 0:
                         return MET, iterations, size
                     break
