@@ -37,6 +37,7 @@ from dalembert.formulations.implicit.tape import (
     new_tape,
     recall_stage,
 )
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot, put_momenta, resting_at
 from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
@@ -292,9 +293,12 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
 
 @kernel
 def pull_contact_stages(
-    model, work, own, scene, compliance, tableau, tape, kept, begin, first, last, bars, touch, steps, at_knots, knots, pushes, joint_bars, tensions,
+    model, work, own, scene, compliance, tableau, tape, kept, begin, first, last, bars, touch, steps, exerting, exerted, along, resting, at_knots, knots,
+    pushes, joint_bars, tensions,
 ):
     """The adjoint from the end of stage ``last - 1`` back to the beginning of stage ``first``, with the cotangents in ``after`` and ``older``.
+
+    ``exerting`` (stages,): at which bars ``exerted`` (knots, n + 1, 6) on bodies and ``along`` (knots, joints, 6) directions a stage's nodes exert something, or -1.
 
     ``knots`` (stages,): the knot that a step begins at, by its first stage, or -1. Writes the bars of inputs and targets per stage.
     Returns the worst residual of the adjoint equations, relative; -1 where one could not be solved.
@@ -312,6 +316,10 @@ def pull_contact_stages(
         begin_stage(model, bars, steps, number, number == stages - 1, gamma)
         if not open_encounter(stage, scene, bars, touch):
             return -1.0
+        if exerting[entry] >= 0:
+            put_momenta(model, work, touch)
+            speed = resting_at(tape.rows[entry], resting)
+            pull_forces_at_knot(model, work, scene, touch, 1.0 / gamma, exerted[exerting[entry]], along[exerting[entry]], speed)
         worst = max(worst, pull_encounter(stage, scene, bars, touch))
         fold_pairs(scene, touch)
         pull_where_rows_are(model, tape, entry, bars, touch, steps)

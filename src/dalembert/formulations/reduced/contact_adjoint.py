@@ -5,11 +5,9 @@ own, whose bars go through the tree to the coordinates that it stands at.
 """
 from __future__ import annotations
 
-from math import inf
-
 from dalembert.contact.nodes import Encounter
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, BY_ONE, BY_TWO
-from dalembert.formulations.maximal.lasting import pull_forces_at_knot
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot, put_momenta, resting_at
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
     clear_node_weights,
@@ -48,7 +46,7 @@ from dalembert.formulations.reduced.pull_tree import (
 from dalembert.formulations.reduced.tape import begin_bars, end_bars, is_vector
 from dalembert.formulations.reduced.tree_solve import solve_transposed
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3
+from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec
 from dalembert.spatial.twists import dot6, load6
 
 node_residual = kernels.residual
@@ -306,21 +304,6 @@ def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
         got = seen[i]
         add_to3(nodes[i].older, 1.0, load3(got.turn) if is_vector(tree[i], tape.nodes[entry, i].chart) else load3(got.x))
         add_to3(nodes[i].older[3:], 1.0, load3(got.v))
-
-
-@kernel
-def put_momenta(model, work, touch):
-    """Momenta just before the knot, by which impacts are known."""
-    for i in range(model.bodies.shape[0] - 1):
-        body, fixed = work.bodies[i], model.bodies[i]
-        store3(body.p, scale3(fixed.mass, load3(touch.velocity[BEFORE, i])))
-        store3(body.l, mat_vec(load9(fixed.inertia), load3(touch.velocity[BEFORE, i, 3:])))
-
-
-@inline
-def resting_at(rows_at, resting):
-    """Speed from which what closes in a stage is an impact: in steps of the method itself nothing is."""
-    return inf if rows_at in (BY_ONE, BY_TWO) else resting
 
 
 @kernel

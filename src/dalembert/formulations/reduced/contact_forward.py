@@ -18,13 +18,13 @@ from dalembert.formulations.implicit.contact_derivative import touch_of
 from dalembert.formulations.implicit.contact_tape import place_rows
 from dalembert.formulations.maximal.contact_engine import ContactRecording, Section
 from dalembert.formulations.maximal.forward import OFFSETS
-from dalembert.formulations.maximal.lasting import find_blows, lasting_forces
+from dalembert.formulations.maximal.lasting import find_blows, lasting_forces, put_momenta, resting_at
 from dalembert.formulations.maximal.stage_forces import read_steps
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter, put_momenta, resting_at
+from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter
 from dalembert.formulations.reduced.contact_tape import recall_encounter, stand
 from dalembert.formulations.reduced.encounter import measure, motion_to_end, solve_encounter_system
 from dalembert.formulations.reduced.equations import Stage
