@@ -18,8 +18,6 @@ STEP, SHIFT = 5e-3, 2e-3
 TOUCHING, FINE = ("radius", "length", "size", "semi_axes", "position"), 1e-4
 #: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
-#: and by far more, as the rows have it beside much larger numbers
-SLIGHT, FAR = ("pitch",), 0.5
 
 
 def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
@@ -42,7 +40,7 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
         else:
             sizes = np.abs(np.asarray(here)[moved])
             part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        size = LONG if text == "gravity" or what in LINEAR else FAR if what in SLIGHT else FINE if what in TOUCHING else STEP
+        size = LONG if text == "gravity" or what in LINEAR else FINE if what in TOUCHING else STEP
         step = min(step, size / part)
     if step == 0.0:
         raise GradientError(
