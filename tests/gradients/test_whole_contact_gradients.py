@@ -1,4 +1,4 @@
-"""Gradients of runs with contacts whose steps are differenced as a whole: maps, charts that change, bearings, cylinders, programs."""
+"""Gradients of runs with contacts whose steps are differenced as a whole: maps, charts that change, bearings, programs."""
 from __future__ import annotations
 
 import numpy as np
@@ -81,15 +81,3 @@ def test_coordinate_maps():
     check = da.validate_gradients(m, BDF2, names, steps=14, setup=swing, step=1e-5)
     assert_right(check)
     assert abs(check.rows[2].adjoint) > 1.0
-
-
-@pytest.mark.slow
-def test_a_cylinder_on_a_box():
-    m = da.Mechanism("drum")
-    m.obstacle("floor", da.Box(size=(1, 1, 0.2), mass=1.0), position=(0, 0, -0.1), friction=0.3)
-    m.body("drum", da.Cylinder(radius=0.1, length=0.3, mass=1.0, axis="x"), position=(0, 0, 0.1001), collide=True)
-
-    def roll(sim: da.Simulation) -> None:
-        sim.set_velocity("drum", linear=(0, 0.3, 0))
-
-    assert_right(da.validate_gradients(m, BDF2, ["drum.mass", "gravity", "floor.friction", "drum.start_velocity"], steps=4, setup=roll, step=1e-5))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.contact.kept import KEPT_CONTACT
-from dalembert.contact.records import CYLINDER, Scene, Tape
+from dalembert.contact.records import Scene, Tape
 from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
@@ -163,7 +163,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     def whole_steps(self) -> bool:
         """Whether its steps are differentiated as a whole, by differences."""
         bearing = any(joint.type.bearing is not None for joint in self.mechanism.joints)
-        return not self.pulls or bearing or bool(np.any(self.pairs.shapes.geometries["form"] >= CYLINDER))
+        return not self.pulls or bearing
 
     @property
     def reach_beside(self) -> tuple[float, float]:

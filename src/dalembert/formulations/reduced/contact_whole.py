@@ -1,6 +1,6 @@
 """Derivatives of runs with contacts whose steps have no equations that could be pulled back: whole steps, by differences.
 
-Coordinate maps, charts that change, bearings whose friction follows their load, pairs of cylinders or ellipsoids, the paper's programs. A step is
+Coordinate maps, charts that change, bearings whose friction follows their load, the paper's programs. A step is
 differenced so closely that what touches in it stays the same, and backward and forward passes share the Jacobian of a step by its state.
 """
 from __future__ import annotations
@@ -107,6 +107,8 @@ class ContactSteps(StageSteps):
 class WholeAdjoint(StepwiseAdjoint):
     """A backward pass over whole steps with contacts."""
 
+    steps: ContactSteps
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         if self.forces is not None:
@@ -129,6 +131,8 @@ class WholeAdjoint(StepwiseAdjoint):
 
 class WholeForward(StepwiseForward):
     """A forward pass over whole steps with contacts; ``models`` are ``WholeBuilt``."""
+
+    steps: ContactSteps
 
     def __init__(
         self, steps: ContactSteps, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any],
