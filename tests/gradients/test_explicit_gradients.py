@@ -133,11 +133,3 @@ def test_a_controller(method):
     names = ["gravity", "arm.mass", "ball.turn_child", "rope.start_rate"]
     check = da.validate_gradients(tree(), METHODS[method], names, steps=3, setup=moving, outputs=READ, control=steered, forward=method == "rk4")
     assert_right(check)
-
-
-@pytest.mark.parametrize(("method", "mechanism", "reason"), [
-    ("rk4", da.zoo.spline_shoulder(), "motion alone"), ("DOP853", da.zoo.pendulum(1), "SciPy's methods.*'rk4'"),
-])
-def test_what_cannot_be_differentiated_says_why(method, mechanism, reason):
-    with pytest.raises(da.GradientError, match=reason):
-        da.Simulation(mechanism, da.Reduced(dt=0.01, method=method), energy_bound=None).run(0.02, tape=True)

@@ -204,10 +204,3 @@ def test_bad_input_has_names():
     ):
         with pytest.raises((da.GradientError, da.ModelError), match=words):
             call()
-
-
-def test_what_cannot_be_differentiated_says_so():
-    """A run whose steps are chosen by their error has other steps beside it."""
-    mechanism = da.zoo.pendulum(1)
-    with pytest.raises(da.GradientError, match="methods choose their steps"):
-        da.Simulation(mechanism, da.Reduced(dt=0.01, method="DOP853")).run(0.1, tape=True)

@@ -73,6 +73,32 @@ def test_where_the_ground_is(method):
     assert abs(check.rows[0].adjoint) > 1.0
 
 
+def sink(sim: da.Simulation) -> None:
+    """One foot lands on the ground in the second step, and stays there."""
+    sim.set_velocity("trunk", linear=(0.3, 0.1, -1.0), angular=(0.0, 0.1, -0.2))
+
+
+#: what a foot that presses does to what joints transmit
+PRESSED = ["ground.offset", "trunk.mass", "cross.friction", "knee.point_child", "shin 1 contact 0.point", "gravity", "trunk.start_velocity"]
+
+
+def test_joint_forces_while_a_foot_presses():
+    check = da.validate_gradients(walker(0.0, "force"), BDF2, PRESSED, steps=8, setup=sink, step=1e-5, outputs=("force", "torque"), forward=False)
+    assert check.difference_error < NEAR, str(check)
+    assert min(abs(row.adjoint) for row in check.rows) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drive", ["force", "motion"])
+@pytest.mark.parametrize("method", METHODS)
+def test_joint_forces_of_all_methods(method, drive):
+    """Forward sensitivities of forces carry the rounding of positions over the square of a stage, which is a third of a step in SDIRK2."""
+    names = [name for name in NAMES if name != "ground.restitution"]
+    check = da.validate_gradients(walker(0.0, drive), METHODS[method], names, steps=8, setup=sink, step=1e-5, outputs=("force", "torque"))
+    assert check.forward_error < 5e-8, str(check)
+    assert check.difference_error < NEAR, str(check)
+
+
 def steered(sim):
     (angle,), (rate,) = sim.coordinates("driven"), sim.rates("driven")
     push = np.array([-0.5 * sim.velocity[0, 0], 0.2 * sim.position[0, 1], 0.0, 0.0, 0.01 * sim.angular_velocity[0, 1], 0.0])
@@ -139,7 +165,9 @@ def test_shapes(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["bdf2", "bdf1"])
 def test_a_box_that_slides_and_turns(method):
-    """Four corners press, three would do: shares of impulses are as exact as gaps are rounded, so that differences take long steps."""
+    """Four corners press, three would do: shares of impulses are as exact as gaps are rounded, so that differences take long steps, by gravity
+    the longest: their error falls as 1/step there, from 7e-3 at 1e-3.
+    """
     m = da.Mechanism("box")
     m.ground(friction=0.3)
     m.body("box", da.Box(size=(0.4, 0.3, 0.2), mass=1.0), position=(0, 0, 0.1), collide=True)
@@ -148,12 +176,18 @@ def test_a_box_that_slides_and_turns(method):
         sim.set_velocity("box", linear=(1.0, 0.3, 0), angular=(0, 0, 1.0))
 
     names = ["box.mass", "gravity", "box.start_velocity", "box.start_angular_velocity", "box.inertia", "ground.friction"]
-    assert_right(da.validate_gradients(m, METHODS[method], names, steps=8, setup=slide, step=1e-2))
+    check = da.validate_gradients(m, METHODS[method], names, steps=8, setup=slide, step=1e-2)
+    assert check.forward_error < EXACT, str(check)
+    assert max(row.difference_error for row in check.rows if row.name != "gravity") < NEAR, str(check)
+    assert_right(da.validate_gradients(m, METHODS[method], ["gravity"], steps=8, setup=slide, step=5e-2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_box_that_lands(method):
+    """In the step in which its four corners land, their shares move friction, and one ulp of the height that it starts from moves the derivative
+    by 2e-8: no two ways to compute it agree to more than some 1e-9.
+    """
     m = da.Mechanism("box")
     m.ground(friction=0.3)
     m.body("box", da.Box(size=(0.2, 0.3, 0.1), mass=1.0), position=(0, 0, 0.13), orientation=(0.98, 0.1, 0.15, 0.05), collide=True)
@@ -162,7 +196,10 @@ def test_a_box_that_lands(method):
         sim.set_velocity("box", linear=(0.5, 0.2, -0.3), angular=(0.3, 0.5, -1.0))
 
     names = ["box.size", "ground.offset", "ground.friction", "box.mass", "box.inertia", "box.start_velocity"]
-    assert_right(da.validate_gradients(m, METHODS[method], names, steps=20, setup=throw, step=1e-4))
+    check = da.validate_gradients(m, METHODS[method], names, steps=20, setup=throw, step=1e-4)
+    assert check.difference_error < NEAR, str(check)
+    assert max(row.forward_error for row in check.rows if row.name != "ground.offset") < EXACT, str(check)
+    assert check.forward_error < 1e-8, str(check)
 
 
 def test_smoothed_gradients_leave_the_run_alone():
@@ -236,8 +273,6 @@ def test_the_jacobian_of_a_step_with_contacts():
 
 def test_what_cannot_be_differentiated_says_so():
     run = da.Simulation(walker(), BDF2, energy_bound=None).run(0.02, tape=True)
-    with pytest.raises(da.GradientError, match="joint forces"):
-        run.vjp({"force": np.ones((3, 4, 3))}, ["trunk.mass"])
     with pytest.raises(da.GradientError, match="step_jacobian"):
         run.step_jacobians()
     m = da.Mechanism("pin")

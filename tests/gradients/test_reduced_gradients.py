@@ -163,9 +163,5 @@ def test_checkpoints_change_nothing_in_a_tree(monkeypatch):
 
 
 def test_what_joint_coordinates_cannot_differentiate_says_so():
-    for mechanism, formulation in (
-        (da.zoo.pendulum(1), da.Reduced(dt=0.01, method="DOP853")),
-        (da.zoo.spline_shoulder(), BDF2),
-    ):
-        with pytest.raises(da.GradientError):
-            da.Simulation(mechanism, formulation, energy_bound=None).run(0.02, tape=True)
+    with pytest.raises(da.GradientError):
+        da.Simulation(da.zoo.spline_shoulder(), BDF2, energy_bound=None).run(0.02, tape=True)

@@ -31,7 +31,7 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
             part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
         elif what.startswith(("point", "position", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
+        elif what in ("rest", "offset", "pitch", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])

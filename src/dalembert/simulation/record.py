@@ -20,6 +20,13 @@ class Shifted:
     def __init__(self, source: Source, first: int) -> None:
         self.source, self.first = source, first
 
+    @property
+    def end(self) -> int:
+        return self.source.end - self.first
+
+    def times(self, steps: Any) -> Any:
+        return self.source.times(self.first + steps)
+
     def window(self, first: int, count: int) -> Inputs:
         return self.source.window(self.first + first, count)
 

@@ -1,7 +1,7 @@
 """What runs a mechanism in joint coordinates by SciPy's ODE solvers: dense output onto the knots, events, impacts at limits."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, StepFailure
+from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, Readings, Samples, Source
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.reduced.adaptive import arrive, begin, bounce, end, lay_out, limit_force, rate_of_change
@@ -43,6 +44,20 @@ class Limit(NamedTuple):
     restitution: float
 
 
+class Move(NamedTuple):
+    """What happened at an end: when (s from the first knot), the solver's vector before and after it, whether it was an impact, and one that
+    bounced, and what rests on ends from then on.
+    """
+
+    time: float
+    limit: Limit
+    before: np.ndarray
+    after: np.ndarray
+    hits: bool
+    bounces: bool
+    held: tuple[Limit, ...]
+
+
 class Noted(NamedTuple):
     """An event: when, which, and the pose then."""
 
@@ -65,13 +80,10 @@ class RunLog:
 class AdaptiveEngine(FlowEngine):
     """A mechanism integrated by one of SciPy's methods, with steps chosen by ``rtol`` and ``atol``."""
 
-    #: why there are none
-    without_derivatives = "SciPy's methods choose their steps by what they meet, and do not say what they are made of; use 'rk4' or 'bdf2', whose steps are given"
-
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.layout, self.size = lay_out(self.tree.nodes)
-        self.limits = self._limits()
+        self.limits = self._limits(mechanism)
         self.ended: Noted | None = None
         self.outcome: tuple[int, float] = (0, 0.0)
         #: length (s) of the solver's last step, where a step of the run took too many of them
@@ -82,9 +94,9 @@ class AdaptiveEngine(FlowEngine):
         rough = any(joint.type.bearing is not None or any(f > 0.0 for f in joint.type.friction) for joint in mechanism.joints)  # type: ignore[union-attr]
         return not (rough or mechanism.contact_points or Touching(mechanism).any)
 
-    def _limits(self) -> list[Limit]:
+    def _limits(self, mechanism: Mechanism) -> list[Limit]:
         found = []
-        for joint in self.mechanism.joints:
+        for joint in mechanism.joints:
             for direction, ends in enumerate(joint.type.limits):
                 places = [(place, side) for place, side in zip(ends, (1.0, -1.0)) if np.isfinite(place)]
                 if not places:
@@ -134,14 +146,53 @@ class AdaptiveEngine(FlowEngine):
             recording.path = Path(self, numbers, source, first, dt, recording, alone=count == 1)
         path: Path = recording.path
         for done in range(count):
+            before, path.moves = (None, []) if self.tape is None else (numbers.copy(), [])
+            held = tuple(path.held.values())
             if not path.to_knot(numbers, first + done + 1):
                 recording.path = None
                 return done
+            if before is not None:
+                self._keep(self.tape, before, numbers, source, first + done, dt, held, path.moves)
             if path.alone:
                 recording.path = None
                 if done + 1 < count:
                     path = recording.path = Path(self, numbers, source, first + done + 1, dt, recording, alone=False)
         return count
+
+    # ---- derivatives
+
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+        return recording.knots, inputs
+
+    def _keep(
+        self, tape: Any, before: np.ndarray, after: np.ndarray, source: Source, step: int, dt: float, held: tuple[Limit, ...], moves: list[Move],
+    ) -> None:
+        """Write an interval into a tape."""
+        from dalembert.formulations.reduced.adaptive_steps import keep_interval
+
+        keep_interval(self, tape, before, after, source, step, dt, held, moves)
+
+    def model_of(self, mechanism: Mechanism) -> Any:
+        from dalembert.formulations.reduced.adaptive_steps import AdaptiveBuilt
+
+        built = super().model_of(mechanism)
+        return AdaptiveBuilt(built.model, built.tree, self._limits(mechanism))
+
+    def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
+        """A backward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.adaptive_steps import AdaptiveAdjoint, AdaptiveSteps
+
+        return AdaptiveAdjoint(AdaptiveSteps(self), self, recording.knots, inputs, knots, dt, coordinates, cotangents)
+
+    def forward(
+        self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
+    ) -> Forward:
+        """A forward pass over the first ``knots`` knots of a run."""
+        from dalembert.formulations.reduced.adaptive_steps import AdaptiveForward, AdaptiveSteps
+
+        return AdaptiveForward(AdaptiveSteps(self), self, recording.knots, inputs, knots, dt, coordinates, models, step, change)
+
+    # ---- failures
 
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the interval that ``advance`` stopped in."""
@@ -179,6 +230,8 @@ class Path:
         engine.enter(begin, True, engine.flow(sample), engine.layout, sample, engine.view(numbers), self.y)
         self.coordinates = engine.view(numbers).joints["coordinate"].copy()
         self.held: dict[int, Limit] = {}
+        #: what happened since the last knot
+        self.moves: list[Move] = []
         self.solver: Any = None
         self.dense: Callable[[float], np.ndarray] | None = None
         self.begin_time, self.happens = self.time, None
@@ -337,13 +390,18 @@ class Path:
         rate = limit.side * float(self.y[self.engine.layout[limit.node, 1]])
         self._note(time, limit.name)
         slow = -rate < self.engine.options.resting_speed
-        self.y = np.ascontiguousarray(self.y)
+        before, self.y = self.y.copy(), np.ascontiguousarray(self.y)
         if rate < 0.0:
-            self._call(bounce, time, self.y, limit.node, limit.place, 0.0 if slow else limit.restitution)
+            self.strike(limit, 0.0 if slow else limit.restitution)
         self._again()
         if slow or limit.restitution == 0.0:
             self._hold(limit)
+        self.moves.append(Move(time, limit, before, self.y.copy(), rate < 0.0, not slow, tuple(self.held.values())))
         return True
+
+    def strike(self, limit: Limit, restitution: float) -> None:
+        """The impact itself."""
+        self._call(bounce, self.time, self.y, limit.node, limit.place, restitution)
 
     def _hold(self, limit: Limit) -> None:
         """Keep a direction at its end as long as that pushes."""
@@ -360,6 +418,7 @@ class Path:
         del self.held[limit.node]
         self.tree["driven"][limit.node] = 0
         self._again()
+        self.moves.append(Move(time, limit, self.y.copy(), self.y.copy(), False, False, tuple(self.held.values())))
         return True
 
     def _finish(self, time: float, name: str) -> bool:

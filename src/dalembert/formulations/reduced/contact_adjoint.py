@@ -5,8 +5,11 @@ own, whose bars go through the tree to the coordinates that it stands at.
 """
 from __future__ import annotations
 
+from math import inf
+
 from dalembert.contact.nodes import Encounter
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, BY_ONE, BY_TWO
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
     clear_node_weights,
@@ -45,7 +48,7 @@ from dalembert.formulations.reduced.pull_tree import (
 from dalembert.formulations.reduced.tape import begin_bars, end_bars, is_vector
 from dalembert.formulations.reduced.tree_solve import solve_transposed
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec
+from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3
 from dalembert.spatial.twists import dot6, load6
 
 node_residual = kernels.residual
@@ -277,12 +280,29 @@ def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
 
 
 @kernel
+def put_momenta(model, work, touch):
+    """Momenta just before the knot, by which impacts are known."""
+    for i in range(model.bodies.shape[0] - 1):
+        body, fixed = work.bodies[i], model.bodies[i]
+        store3(body.p, scale3(fixed.mass, load3(touch.velocity[BEFORE, i])))
+        store3(body.l, mat_vec(load9(fixed.inertia), load3(touch.velocity[BEFORE, i, 3:])))
+
+
+@inline
+def resting_at(rows_at, resting):
+    """Speed from which what closes in a stage is an impact: in steps of the method itself nothing is."""
+    return inf if rows_at in (BY_ONE, BY_TWO) else resting
+
+
+@kernel
 def pull_contact_steps(
-    stage, knot, scene, tableau, tape, kept, begin, first, last, bars, touch, nodes, seen, at_knots, knots, pushes, joint_bars, tensions,
+    stage, knot, scene, tableau, tape, kept, begin, first, last, bars, touch, nodes, seen, exerting, exerted, along, resting, at_knots, knots,
+    pushes, joint_bars, tensions,
 ):
     """``tape.pull_steps`` from the end of stage ``last - 1`` back to the beginning of stage ``first``.
 
-    ``begin``: where ``kept`` begins in the log; ``knot``, ``seen``: scratch and bars of the tree at other poses.
+    ``begin``: where ``kept`` begins in the log; ``knot``, ``seen``: scratch and bars of the tree at other poses. ``exerting`` (stages,): at
+    which bars ``exerted`` (knots, n + 1, 6) on bodies and ``along`` (knots, joints, 6) directions a stage's nodes exert something, or -1.
     """
     model, tree, work, own, ties = stage.model, stage.tree, stage.work, stage.own, stage.ties
     worst = 0.0
@@ -293,6 +313,11 @@ def pull_contact_steps(
         recall_encounter(here, knot, scene, tape, kept, begin, entry, touch)
         if not open_encounter(here, scene, bars, touch):
             return -1.0
+        if exerting[entry] >= 0:
+            put_momenta(model, work, touch)
+            pull_forces_at_knot(
+                model, work, scene, touch, 1.0 / here.c, exerted[exerting[entry]], along[exerting[entry]], resting_at(tape.rows_at[entry], resting),
+            )
         worst = max(worst, pull_encounter(here, scene, bars, touch, nodes))
         fold_pairs(scene, touch)
         pull_where_rows_are(here, knot, tape, entry, bars, touch, nodes, seen)

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import GradientError
 from dalembert.formulations.implicit.contact_derivative import touch_of
 from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.contact_engine import Section
+from dalembert.formulations.maximal.stage_forces import StageForces
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import Touch
-from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.reduced.contact_adjoint import pull_contact_steps
 from dalembert.formulations.reduced.derivative import ReducedAdjoint
@@ -19,13 +18,11 @@ from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.pull_tree import NODE_BAR
 
 
-class ContactAdjoint(TouchingAdjoint, ReducedAdjoint):
+class ContactAdjoint(StageForces, ReducedAdjoint):
     """What bounces, and rows at a guessed pose, look back to the knot before the last one, whatever the method."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        if self.forces is not None:
-            raise GradientError(f"gradients of joint forces of {self.mechanism.name!r} are not there yet in Reduced, as something may touch in it: use Variational")
         self.seen = np.zeros(len(self.node_bars), NODE_BAR)
 
     @property
@@ -35,6 +32,10 @@ class ContactAdjoint(TouchingAdjoint, ReducedAdjoint):
     def run_of(self, tape: Tape) -> Any:
         assert isinstance(tape, TouchingTape)
         return tape.run.arrays
+
+    def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        self.entries = self.exerting(tape, first)
+        return super().pull(tape, knots, first)
 
     def new_touch(self, section: Section) -> Touch:
         return touch_of(self.engine, section)
@@ -46,7 +47,7 @@ class ContactAdjoint(TouchingAdjoint, ReducedAdjoint):
             stage = Stage(self.model, engine.tree.nodes, section.graph.work, engine.own, section.more, engine.options.dt)
             found = pull_contact_steps(
                 stage, engine.at_knot, section.scene, engine.tableau, tape.arrays, section.kept, section.first, section.begin, section.end, self.bars,
-                touch, self.node_bars, self.seen, knots.body, begins, pushes, rows, tensions,
+                touch, self.node_bars, self.seen, self.entries, *self.exerted, engine.options.resting_speed, knots.body, begins, pushes, rows, tensions,
             )
             if found < 0.0:
                 return found

@@ -177,7 +177,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         """A backward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.reduced.contact_derivative import ContactAdjoint
 
-        return ContactAdjoint(self, recording.plain, inputs, knots, dt, coordinates, cotangents)
+        return ContactAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
 
     def forward(
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
@@ -185,7 +185,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         """A forward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.reduced.contact_forward import ContactForward
 
-        return ContactForward(self, recording.plain, inputs, knots, dt, coordinates, models, step, change)
+        return ContactForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     def step_matrices(self, tape: Any) -> tuple[np.ndarray, np.ndarray]:
         raise GradientError(f"steps of {self.mechanism.name!r} cannot be differentiated all at once, as something may touch in it: use Simulation.step_jacobian, step by step")

@@ -9,18 +9,22 @@ import numpy as np
 from dalembert.contact.narrow import find_again
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON
+from dalembert.contact.records import Tape as Forces
 from dalembert.contact.shapes import PairList
+from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.contact_derivative import touch_of
 from dalembert.formulations.implicit.contact_tape import place_rows
-from dalembert.formulations.maximal.contact_engine import Section
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section
 from dalembert.formulations.maximal.forward import OFFSETS
-from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.lasting import find_blows, lasting_forces
+from dalembert.formulations.maximal.stage_forces import read_steps
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
+from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter
+from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter, put_momenta, resting_at
 from dalembert.formulations.reduced.contact_tape import place_past, recall_encounter, stand
 from dalembert.formulations.reduced.encounter import measure, motion_to_end, solve_encounter_system
 from dalembert.formulations.reduced.equations import Stage
@@ -54,10 +58,17 @@ class ContactForward(ReducedForward):
     """``models`` are ``TouchingBuilt``."""
 
     def __init__(
-        self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[TouchingBuilt],
+        self, engine: Any, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[TouchingBuilt],
         step: float, change: InputBars,
     ) -> None:
-        super().__init__(engine, recording, inputs, knots, dt, coordinates, models, step, change)
+        forces = Forces(*(array[:knots] for array in recording.tape))
+        loads = forces_as_loads(inputs, carry_back(forces), knots)
+        super().__init__(engine, recording.plain, loads, knots, dt, coordinates, models, step, change)
+        self.sources = read_steps(forces)
+        bodies, joints, _ = engine.sizes
+        self.exerts = 6 * bodies + 6 * joints
+        #: tangents of what the step that ends at a knot exerts on bodies and along directions; at the first, of the first step
+        self.exerting = np.zeros((knots, self.exerts))
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.touch: Touch | None = None
@@ -84,6 +95,12 @@ class ContactForward(ReducedForward):
     def run_of(self, tape: Any) -> Any:
         return tape.run.arrays
 
+    def advance(self, tape: Any, index: int, step: Any, knot: int) -> None:
+        super().advance(tape, index, step, knot)
+        if knot == 0 and step.start == 0.0:
+            self.exerting[0] = self.exerted
+        self.exerting[knot + 1] = self.exerted
+
     def open_nodes(self, tape: Any, entry: int) -> None:
         section = next(section for section in self.sections if section.begin <= entry < section.end)
         if section is not self.section:
@@ -91,6 +108,7 @@ class ContactForward(ReducedForward):
             self.knot_at = self.touch.rows_at.copy()
         self.nodes.section = section
         self.recall(self.stage(self.base, float(tape.arrays.clock[entry, 0])), tape, entry)
+        self.resting = resting_at(int(tape.arrays.rows_at[entry]), self.engine.options.resting_speed)
         self.touching = self.nodes.awake()
 
     def recall(self, stage: Stage, tape: Any, entry: int) -> None:
@@ -116,6 +134,9 @@ class ContactForward(ReducedForward):
         place_rows(stage.model, stage.work, self.scene, self.touch.rows_at)
         fine = open_encounter(stage, self.scene, self.bars, self.touch)
         self.nodes.hold(stage.work.bodies)
+        self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
+        put_momenta(stage.model, stage.work, self.touch)
+        find_blows(stage.model, stage.work, self.scene, self.resting, self.blows, self.ends)
         return fine
 
     def node_values(self, c: float) -> np.ndarray:
@@ -130,9 +151,18 @@ class ContactForward(ReducedForward):
         solve_encounter_system(Encounter(stage, self.scene, stage.c))
         return tangent - vector[self.touching, :3]
 
+    def node_forces(self, c: float) -> np.ndarray:
+        bodies, joints, _ = self.engine.sizes
+        wrench, along = np.zeros((bodies, 6)), np.zeros((joints, 6))
+        lasting_forces(self.scene, self.blows, self.ends, 1.0 / c, wrench, along)
+        return np.concatenate([wrench.ravel(), along.ravel()])
+
     def outputs(self) -> dict[str, np.ndarray]:
-        """All but forces of joints, which depend on those of contacts."""
-        return {name: values for name, values in super().outputs().items() if name not in ("force", "torque")}
+        """Forces at knots are those of the steps that they are read from."""
+        bodies, joints, _ = self.engine.sizes
+        wrench, along = np.split(self.exerting[self.sources], [6 * bodies], axis=1)
+        self.felt = wrench.reshape(self.knots, bodies, 6), along.reshape(self.knots, joints, 6)
+        return super().outputs()
 
     def close_nodes(self) -> None:
         stage = self.stage(self.base, self.dt)

@@ -56,6 +56,7 @@ class FlowEngine(TreeEngine):
 
     exact_motion = True
     state_type, joint_state = FlowState, JOINT_STATE
+    tape: Any
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         if mechanism.touches and not self.takes_limits(mechanism):
@@ -121,6 +122,26 @@ class FlowEngine(TreeEngine):
         """Write the state into a recording."""
         self.write_knot(numbers, recording, knot)
 
+    # ---- derivatives
+
+    def new_tape(self, steps: int) -> ExplicitTape:
+        """Room for what some steps leave behind."""
+        for joint in self.mechanism.joints:
+            if not joint.type.has_rows:
+                raise GradientError(
+                    f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated yet: joint {joint.name!r}, a "
+                    f"{type(joint.type).__name__}, is known by its motion alone"
+                )
+        from dalembert.formulations.reduced.explicit_tape import ExplicitTape
+
+        return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)
+
+    def keep_end(self, tape: Any, numbers: np.ndarray, step: int) -> None:
+        """Write the end of a step that was made into a tape."""
+        tape.arrays.end[tape.count] = self.view(numbers).nodes
+        tape.count += 1
+        tape.steps.append(Step(step, 0.0, 1.0))
+
     # ---- failures
 
     def failure(self, time: float, dt: float) -> StepFailure:
@@ -149,8 +170,6 @@ class FlowEngine(TreeEngine):
 class ExplicitEngine(FlowEngine):
     """A mechanism stepped by rates of change at fixed moments of every step."""
 
-    tape: Any
-
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.fractions = FRACTIONS.get(options.method, (0.0, 1.0))
@@ -169,9 +188,7 @@ class ExplicitEngine(FlowEngine):
                 if self._advance(numbers, recording, source, index, 1, dt) == 0:
                     tape.samples.pop()
                     return index - first
-                tape.arrays.end[tape.count] = self.view(numbers).nodes
-                tape.count += 1
-                tape.steps.append(Step(index, 0.0, 1.0))
+                self.keep_end(tape, numbers, index)
             return count
         finally:
             self.tape = tape
@@ -201,18 +218,6 @@ class ExplicitEngine(FlowEngine):
     def pulls(self) -> bool:
         """Whether the equations of its steps can be pulled back; steps are differenced as a whole otherwise."""
         return self.options.method in ("rk4", "semi_implicit") and not self.closed and not np.any(self.tree.nodes["driven"])
-
-    def new_tape(self, steps: int) -> ExplicitTape:
-        """Room for what some steps leave behind."""
-        for joint in self.mechanism.joints:
-            if not joint.type.has_rows:
-                raise GradientError(
-                    f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated yet: joint {joint.name!r}, a "
-                    f"{type(joint.type).__name__}, is known by its motion alone"
-                )
-        from dalembert.formulations.reduced.explicit_tape import ExplicitTape
-
-        return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)
 
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""

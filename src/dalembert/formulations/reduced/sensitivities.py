@@ -247,6 +247,14 @@ class ReducedForward(VelocityForward):
         """(nodes, 3) what the nodes look at."""
         return np.zeros((0, 3))
 
+    #: numbers of what nodes exert in a stage, and their tangents in the last one
+    exerts: int = 0
+    exerted: np.ndarray = np.zeros(0)
+
+    def node_forces(self, c: float) -> np.ndarray:
+        """(``exerts``,) what the nodes exert."""
+        return np.zeros(0)
+
     def solve_nodes(self, stage: Stage, values: np.ndarray, tangent: np.ndarray) -> np.ndarray:
         """Newton's directions of nodes of the tree and rows from their residuals, and of contacts (nodes, 3) from tangents of ``node_values`` and impulses."""
         direction(stage, False)
@@ -272,7 +280,7 @@ class ReducedForward(VelocityForward):
         push, given, target, tension = self.inputs_of(knot, share)
         count, tied = len(own), len(rows)
         dv, dmu, dnode = np.zeros((count, 3)), np.zeros(tied), np.zeros((len(self.touching), 3))
-        whole = 3 * len(dnode) + 12 * count + tied
+        whole = 3 * len(dnode) + 12 * count + tied + self.exerts
         self._open(tape, entry, knot, c, dnode)
         rates, forces = own["v"].copy(), rows["mu"].copy()
         driven = self.engine.tree.nodes["driven"] == TARGET
@@ -298,16 +306,16 @@ class ReducedForward(VelocityForward):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
             found = np.stack([own["g"], own["x"], own["v"], own["a"]])
             found[:, self.vectors] = np.einsum("nij,knj->kni", frames, found[:, self.vectors])
-            return np.concatenate([self.node_values(c).ravel(), found.ravel(), rows["r"]])
+            return np.concatenate([self.node_values(c).ravel(), found.ravel(), rows["r"], self.node_forces(c)])
 
-        def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            touching, tree, tying = np.split(values * np.ones(whole), [3 * len(dnode), 3 * len(dnode) + 12 * count])
-            return touching.reshape(-1, 3), tree.reshape(4, count, 3), tying
+        def split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+            touching, tree, tying, exerted = np.split(values * np.ones(whole), np.cumsum([3 * len(dnode), 12 * count, tied]))
+            return touching.reshape(-1, 3), tree.reshape(4, count, 3), tying, exerted
 
         size = max(self._size(), np.abs(before[0]).max(initial=0.0), 0.1 * np.abs(before[1]).max(initial=0.0), np.abs(target).max(initial=0.0))
         size = max(size, *(1e-3 * np.abs(part).max(initial=0.0) for part in (push, given, tension)))
         for _ in range(PASSES):
-            values, left, right = split(self.difference(evaluate, size))
+            values, left, right, _ = split(self.difference(evaluate, size))
             stage = self._open(tape, entry, knot, c, dnode)
             scale = max(np.abs(dv).max(initial=0.0), np.abs(dmu).max(initial=0.0), 1e-300)
             own["g"], rows["r"] = left[0], right
@@ -317,9 +325,9 @@ class ReducedForward(VelocityForward):
             size = max(size, 0.1 * np.abs(dv).max(initial=0.0))
             if max(np.abs(change).max(initial=0.0), np.abs(pushed).max(initial=0.0)) < 1e-11 * scale:
                 break
-        after = check_finite(split(self.difference(evaluate, size))[1][1:], self.mechanism.name)
+        _, after, _, self.exerted = split(check_finite(self.difference(evaluate, size), self.mechanism.name))
         self.close_nodes()
-        return after
+        return after[1:]
 
 
 def state_at(kept: np.ndarray) -> np.ndarray:

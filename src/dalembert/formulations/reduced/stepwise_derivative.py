@@ -15,6 +15,7 @@ from dalembert.formulations.beside import mechanisms_beside
 from dalembert.formulations.derivatives import InputBars, StartBars
 from dalembert.formulations.maximal.adjoint import KnotBars
 from dalembert.formulations.maximal.forward import OFFSETS, STEP, check_finite
+from dalembert.formulations.maximal.tape import Step
 from dalembert.formulations.reduced.derivative import ReducedAdjoint
 from dalembert.formulations.reduced.sensitivities import Built, ReducedForward, Tangent
 from dalembert.formulations.reduced.state import Scratch
@@ -150,7 +151,7 @@ class StepwiseAdjoint(ReducedAdjoint):
                 forces[entry, joint, direction] = self._along(made, self._input("force", (joint, direction)), FORCES)
             for index in range(couplings):
                 tensions[entry, index] = self._along(made, self._input("tension", (index,)), FORCES)
-            self._pull_targets(made, targets[entry], covered.length)
+            self._pull_targets(made, targets[entry], covered)
             if covered.start == 0.0:
                 self.node_bars["after"] += knots.body[covered.knot]
                 self._fold(made.before)
@@ -193,10 +194,9 @@ class StepwiseAdjoint(ReducedAdjoint):
         getattr(change, name)[tuple(place)] = 1.0
         return change
 
-    def _pull_targets(self, made: Made, targets: np.ndarray, length: float) -> None:
-        """Bars of targets at the moments of a step; those of rates are bars of the targets at its ends, and with those of accelerations kept for tables."""
+    def _pull_targets(self, made: Made, targets: np.ndarray, covered: Step) -> None:
+        """Bars of targets at the moments of a step; those of rates are bars of the targets at the knots, and with those of accelerations kept for tables."""
         exact = self.engine.exact_motion
-        dt = length * self.dt
         for joint, direction in self.aimed:
             for moment, share in enumerate(self.nodes):
                 targets[moment, joint, direction] = self._along(made, self._input("aims", (moment, 0, joint, direction)), 1.0)
@@ -204,10 +204,10 @@ class StepwiseAdjoint(ReducedAdjoint):
                     bar = self._along(made, self._input("aims", (moment, order, joint, direction)), RATES**order)
                     whole = np.zeros_like(targets[0])
                     whole[joint, direction] = bar
-                    self.moving.append((made.knot, share, order, whole))
+                    self.moving.append((made.knot, covered.start + covered.length * share, order, whole))
                     if order == 1:
-                        self.inputs.target[made.knot + 1, joint, direction] += bar / dt
-                        self.inputs.target[made.knot, joint, direction] -= bar / dt
+                        self.inputs.target[made.knot + 1, joint, direction] += bar / self.dt
+                        self.inputs.target[made.knot, joint, direction] -= bar / self.dt
 
     def pull_wrenches(self) -> None:
         """Bars of wrenches of the steps that were not yet asked."""
@@ -221,7 +221,9 @@ class StepwiseAdjoint(ReducedAdjoint):
     def parameter(self, name: str) -> np.ndarray | None:
         read = super().parameter(name)
         if read is None:
-            return None
+            if not self.unread(name):
+                return None
+            read = np.zeros(np.shape(list_parameters(self.mechanism, shifts=True)[name].value))
         value = np.asarray(list_parameters(self.mechanism, shifts=True)[name].value, dtype=float)
         found = np.zeros(value.shape)
         for place in np.ndindex(value.shape):
@@ -231,6 +233,10 @@ class StepwiseAdjoint(ReducedAdjoint):
                 unit = 0.5 * (unit + unit.T)
             found[place] = self._by_number(name, unit)
         return read + found
+
+    def unread(self, name: str) -> bool:
+        """Whether steps depend on a number that no reading knows."""
+        return False
 
     def _by_number(self, name: str, unit: np.ndarray) -> float:
         value = np.asarray(list_parameters(self.mechanism, shifts=True)[name].value, dtype=float)

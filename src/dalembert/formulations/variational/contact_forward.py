@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.events import is_impact, limit_approach, velocity_before
-from dalembert.contact.forces import add_force
+from dalembert.contact.events import velocity_before
 from dalembert.contact.narrow import find_again
-from dalembert.contact.nodes import Encounter, limit_impulse
+from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON, new_tape
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
@@ -17,6 +16,7 @@ from dalembert.formulations.maximal.contact_engine import Section
 from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.knot import evaluate_knot
+from dalembert.formulations.maximal.lasting import find_blows, lasting_forces
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, new_touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
@@ -53,31 +53,6 @@ def evaluate_encounter(interval, scene, velocity):
         return False
     _, fine = node_residual(Encounter(interval, scene, interval.dt))
     return fine
-
-
-@kernel
-def find_blows(model, work, scene, resting, contacts, limits):
-    """Which contacts (contacts,) and ends of limits (limits, 2) closed faster than ``resting`` (m/s): no forces that last."""
-    for i in range(scene.contacts.shape[0]):
-        contacts[i] = scene.contacts[i].awake != 0 and is_impact(model, work, scene.contacts[i], resting)
-    for i in range(scene.limits.shape[0]):
-        for side in range(2):
-            limits[i, side] = limit_approach(model, work, scene.limits[i], side) < -resting
-
-
-@kernel
-def lasting_forces(scene, blows, ends, kick, wrench, along):
-    """What lasts of the forces of all nodes (see ``keep_forces``), with blows as they were: on bodies (n, 6) and along directions (joints, 6)."""
-    for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0 and not blows[i]:
-            add_force(wrench, wrench.shape[0], scene.contacts[i], kick)
-    for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        force = limit_impulse(limit)[1]
-        for side in range(2):
-            if limit.awake[side] != 0 and not ends[i, side]:
-                force += limit.gamma[side] if side == 0 else -limit.gamma[side]
-        along[limit.joint, limit.direction] += kick * force
 
 
 class ContactForward(VariationalForward):

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.contact.events import is_impact, limit_approach, velocity_before
-from dalembert.contact.forces import note_state, something_hits, write_log
+from dalembert.contact.events import velocity_before
+from dalembert.contact.forces import note_state, write_log
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep_nodes, recall_nodes
 from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot
 from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
     clear_node_weights,
     clear_touch,
     load_nodes,
-    pull_contact_force,
     pull_nodes,
 )
 from dalembert.formulations.maximal.pull_joints import add_to3
@@ -235,28 +235,6 @@ def pull_encounter(interval, scene, bars, touch):
         elif not size < 0.5 * before:
             break
     return size / first if first > 0.0 else 0.0
-
-
-@kernel
-def pull_forces_at_knot(model, work, scene, touch, kick, push, along, resting):
-    """Forces of all nodes as they are read at a knot, with bars ``push`` (n + 1, 6) on bodies and ``along`` (joints, 6) directions.
-
-    ``resting``: with a speed (m/s) only those that last, without what closes faster, pressed or not; with infinity all. Where something hits,
-    they are those of the step before, and this one's do not matter.
-    """
-    hit = something_hits(model, work, scene, resting)
-    for i in range(scene.contacts.shape[0]):
-        contact = scene.contacts[i]
-        if contact.awake != 0 and not hit and not is_impact(model, work, contact, resting):
-            pull_contact_force(contact, touch.contacts[i], scene, touch, kick, push)
-    for i in range(scene.limits.shape[0]):
-        limit, own = scene.limits[i], touch.limits[i]
-        bar = kick * along[limit.joint, limit.direction]
-        for side in range(2):
-            if limit.awake[side] != 0 and not hit and not limit_approach(model, work, limit, side) < -resting:
-                own.gamma[side] += bar if side == 0 else -bar
-        if limit.cap > 0.0:
-            own.beta += bar
 
 
 @kernel
