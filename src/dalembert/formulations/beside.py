@@ -14,8 +14,12 @@ from dalembert.mechanism.parameters import list_parameters, with_parameters
 OFFSETS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0)
 #: size of a step of the model's numbers: relative to the number, and in m or rad of geometry
 STEP, SHIFT = 5e-3, 2e-3
+#: of what touches: sizes of shapes, as part of them, and their places (m); beyond it they may touch with other features
+TOUCHING, FINE = ("radius", "length", "size", "semi_axes", "position"), 1e-4
 #: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
+#: and by far more, as the rows have it beside much larger numbers
+SLIGHT, FAR = ("pitch",), 0.5
 
 
 def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
@@ -29,14 +33,17 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
             continue
         if what == "inertia":
             part = float(np.abs(np.linalg.eigvals(np.linalg.solve(here, value))).max())
-        elif what.startswith(("point", "position", "turn", "centre")):
+        elif what == "position":
+            part = float(np.abs(value).max())
+        elif what.startswith(("point", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
         elif what in ("rest", "offset", "pitch", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])
             part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        step = min(step, (LONG if text == "gravity" or what in LINEAR else STEP) / part)
+        size = LONG if text == "gravity" or what in LINEAR else FAR if what in SLIGHT else FINE if what in TOUCHING else STEP
+        step = min(step, size / part)
     if step == 0.0:
         raise GradientError(
             f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"

@@ -14,7 +14,7 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
-from dalembert.contact.records import CONTACT, CYLINDER, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
@@ -448,8 +448,7 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
-        general = any(geometry["form"] >= CYLINDER for geometry in self.pairs.shapes.geometries)
-        refuse_touching(self.mechanism, general)
+        refuse_touching(self.mechanism)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:
