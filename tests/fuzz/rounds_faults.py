@@ -205,7 +205,7 @@ def end_run(random: np.random.Generator, folder: Path, trial: int) -> None:
             sim = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01))
             sim.run(1e4, progress=False, control=lambda sim: {} if sim.time > 0.0 else (folder / "ready").touch() or {})
         except da.Terminated as error:
-            error.trajectory.save(path)
+            error.trajectory.save(path)  # type: ignore[attr-defined]
             code = 7
         finally:
             os._exit(code)
