@@ -224,7 +224,7 @@ def check_energies(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
     if mechanism.wrenches:
         return None
     energy = run.energy()
-    size = float(np.abs(kinetic).max() + np.ptp(potential) + 1e-9 * np.abs(potential).max()) + 1e-12
+    size = float(np.abs(kinetic).max() + np.ptp(potential) + 1e-9 * np.abs(potential).max()) + 1e-9 * mechanism.mass
     for name, mine, theirs in (("kinetic", kinetic, energy.kinetic), ("potential", potential - potential[0], energy.potential - energy.potential[0])):
         off = float(np.abs(mine - theirs).max())
         if off > 1e-6 * size:
@@ -286,9 +286,14 @@ def check_agreement(recipe: Recipe) -> str | None:
         if second < 0.02 or second < 0.6 * first:
             return None
         third = apart(16)
+        if third < max(0.02, 0.5 * second):
+            return None
+        fourth = apart(64)
     except da.StepFailure:
         return None
-    return f"apart by {first:.3g}, {second:.3g}, {third:.3g} of the way with dt, dt/4, dt/16 from {other!r}" if third > max(0.02, 0.5 * second) else None
+    if fourth < max(0.02, 0.5 * third):
+        return None
+    return f"apart by {first:.3g}, {second:.3g}, {third:.3g}, {fourth:.3g} of the way with dt, dt/4, dt/16, dt/64 from {other!r}"
 
 
 def judge(recipe: Recipe, agreement: bool) -> str | None:

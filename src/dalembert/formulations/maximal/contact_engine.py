@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PATIENCE = 2
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
+#: and by which they may after ``resolve_overlaps``: where friction wedges something in, no step could bring it out
+APART = 1e-9
 #: m or rad by which steps never leave a joint beyond its limits
 STEPPED = 1e-5
 #: how often the rooms of bodies that stray within one step are doubled
@@ -236,7 +238,7 @@ class TouchingEngine(MaximalEngine):
         state = self.view(numbers)
         for _ in range(200):
             self._put_places(numbers, 1.0)
-            if not self.overlaps(numbers):
+            if all(gap >= -APART for _, gap in self.gaps(numbers)):
                 return self.pose(numbers)
             contacts, shapes, bodies = self.scene.contacts, self.scene.shapes, self.graph.work.bodies
 
@@ -254,7 +256,7 @@ class TouchingEngine(MaximalEngine):
                 close_loops(placement, {})
                 state.bodies["x"], state.bodies["q"] = placement.work.bodies["x"][:-1], placement.work.bodies["q"][:-1]
         self._put_places(numbers, 1.0)
-        found = self.overlaps(numbers)
+        found = [(label, -gap) for label, gap in self.gaps(numbers) if gap < -APART]
         pairs = ", ".join(label for label, _ in found[:5])
         raise OverlapError(f"the overlaps of {self.mechanism.name!r} cannot be resolved by moving bodies apart: {pairs}", found)
 
