@@ -20,10 +20,14 @@ TOUCHING, FINE = ("radius", "length", "size", "semi_axes", "position"), 1e-4
 LINEAR, LONG = ("stiffness", "damping", "armature", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
 #: and by far more, as the rows have it beside much larger numbers
 SLIGHT, FAR = ("pitch",), 0.5
+#: how names of numbers begin that move what may touch
+GEOMETRY = ("point", "position", "turn", "centre", "offset", "radius", "size", "length", "semi", "lower", "upper")
 
 
-def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any]) -> tuple[list, float]:
-    """Models of a mechanism some steps along a change of its numbers, as an engine has them ``compiled``, and the step."""
+def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], compiled: Callable[[Mechanism], Any], reach: tuple[float, float] = (1.0, 1.0)) -> tuple[list, float]:
+    """Models of a mechanism some steps along a change of its numbers, as an engine has them ``compiled``, and the step; ``reach``: of geometry and of
+    other numbers, as part of the usual one.
+    """
     known = list_parameters(mechanism, shifts=True)
     step = np.inf
     for text, value in change.items():
@@ -37,13 +41,13 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
             part = float(np.abs(value).max())
         elif what.startswith(("point", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
-        elif what in ("rest", "offset", "pitch", "force", "torque", "gravity", "lower", "upper"):
+        elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:
             sizes = np.abs(np.asarray(here)[moved])
             part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        size = LONG if text == "gravity" or what in LINEAR else FAR if what in SLIGHT else FINE if what in TOUCHING else STEP
-        step = min(step, size / part)
+        size = LONG if text == "gravity" or what in LINEAR else FAR if what in SLIGHT else FINE if what in TOUCHING and reach[0] == 1.0 else STEP
+        step = min(step, reach[0 if what.startswith(GEOMETRY) else 1] * size / part)
     if step == 0.0:
         raise GradientError(
             f"a tangent of {', '.join(change)} leads away from zero, where a difference to both sides would be negative: use vjp, or a small positive number"
