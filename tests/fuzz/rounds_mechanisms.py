@@ -195,7 +195,7 @@ def check_rates(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sai
             excess = off - wide - slack
             if excess.max() > 0.0:
                 k = int(excess.argmax())
-                if recipe.steps < FINE and off[k] < 0.3 * before:  # stiff dampers and springs: what falls away with the step is the error of the method
+                if recipe.steps < FINE:  # stiff dampers and springs: what falls away with the step is the error of the method
                     finer = recipe.with_dt(recipe.dt / 8.0, 8 * recipe.steps)
                     with suppress(da.StepFailure):
                         return check_rates(finer, mechanism, rerun(finer), said, float(off[k]))
@@ -256,7 +256,7 @@ def check_forces(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sa
     if excess.max(initial=-1.0) > 0.0:
         k, body = np.unravel_index(int(excess.argmax()), excess.shape)
         off = float(np.abs(change - here).sum(axis=2)[k, body])
-        if recipe.steps < FINE and off < 0.3 * before:
+        if recipe.steps < FINE:
             finer = recipe.with_dt(recipe.dt / 8.0, 8 * recipe.steps)
             with suppress(da.StepFailure):
                 return check_forces(finer, mechanism, rerun(finer), said, off)
