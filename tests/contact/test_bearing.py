@@ -324,3 +324,27 @@ def test_weak_friction_of_a_bearing_beside_a_hard_impact():
         sim.set_joint("end", rate=(7.1, 0.268))
         run = sim.run(0.0182)
         assert run.constraint_violation().max() < 1e-8
+
+
+def test_friction_that_moves_more_than_its_own_body_settles():
+    """Bounds that follow the motion of a bearing in a light chain as if its body were alone swing to and fro."""
+    mechanism = da.Mechanism("chain on plates")
+    mechanism.body("first", mass=0.562, inertia=np.diag((0.00356, 0.00416, 0.0036)), position=(-0.325, -0.207, 0.23), orientation=(0.0321, 2.1, 0.111, 0.646))
+    mechanism.joint("slot", da.PinInSlot(stiffness=(3.24, 0.689)), mechanism.world, "first", at=(-0.0876, 0.103, 0.142), frame=(1.91, 0.348, -2.03, 0.645))
+    mechanism.body("second", mass=1.25, inertia=np.diag((0.0178, 0.0271, 0.0123)), position=(0.145, -0.276, -0.634), orientation=(0.941, -0.609, -2.42, -1.09))
+    mechanism.joint("plane", da.PlanarFreeOrientation(normal=(-1.51, 0.656, -1.26)), "second", "first", at=(-0.46, -0.37, -0.0613), frame=(0.71, 0.663, -1.14, 0.362))
+    mechanism.body("third", mass=0.881, inertia=np.diag((0.014, 0.0103, 0.00657)), position=(0.541, -0.0964, 0.343), orientation=(0.0806, 1.23, -0.73, 1.82))
+    plate = da.Planar(normal=(-1.38, 2.89, 2.29), damping=(1.18, 0.0, 0.0), bearing=da.Bearing(friction=0.0271, radius=0.187, length=0.5))
+    mechanism.joint("plate", plate, "second", "third", at=(0.538, -0.505, -0.332), frame=(0.0114, 1.85, 1.87, 1.07))
+    mechanism.body("last", mass=0.546, inertia=np.diag((0.00161, 0.00225, 0.00157)), position=(-0.178, -0.294, 0.38), orientation=(-0.781, 0.338, 0.504, 0.934))
+    ends = da.RotationAlongAxis(
+        axis=(0.696, -0.547, -1.02), stiffness=(0.274, 0.0, 25.5, 1.68), armature=(0.003, 0.0, 0.0268, 0.00366),
+        limits=((-0.0114, 0.0548), (-0.0122, 0.0863), (-0.0495, 0.0788), (-0.0183, 0.0212)), friction=(0.00412, 0.0, 0.0, 0.0),
+    )
+    mechanism.joint("ends", ends, "last", "second", at=(-0.12, -0.227, -0.162), frame=(0.472, 3.28, 0.277, -0.71))
+    mechanism.cable("cable", (("first", (-0.271, -0.51, 0.125)), ("last", (-0.199, -0.239, 0.519))), stiffness=104.0)
+    sim = da.Simulation(mechanism, da.Implicit(dt=0.0054))
+    sim.set_joint("slot", (0.419, -0.481))
+    for name, rate in (("plane", (-0.768, -0.64, -0.0608, 0.487, -0.0893)), ("plate", (0.676, 0.334, -0.0161)), ("ends", (-0.481, -0.357, 0.936, 0.193))):
+        sim.set_joint(name, rate=rate)
+    assert sim.run(0.1296).constraint_violation().max() < 1e-8

@@ -193,3 +193,16 @@ def test_gap_gradients_of_supports():
                     ends.append(float(contact["gap"]))
                 bodies["xn"][0], bodies["Rn"][0] = x, R.ravel()
                 assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(exact[c], abs=1e-6)
+
+
+@pytest.mark.parametrize("floor", [da.Cylinder(radius=0.5, length=2.0, mass=1.0, axis="x"), da.Ellipsoid(semi_axes=(2.0, 0.5, 0.5), mass=1.0)])
+def test_friction_turns_a_ball_on_what_is_round(floor):
+    """It acts where the two touch: a ball that is set down on the top of a cylinder or an ellipsoid comes to roll."""
+    m = da.Mechanism("rolls")
+    m.obstacle("floor", floor, friction=0.6)
+    m.body("ball", da.Sphere(radius=0.1, mass=1.0), position=(0, 0, 0.6), collide=True)
+    sim = da.Simulation(m, da.Variational(dt=0.005))
+    sim.set_velocity("ball", linear=(0.2, 0, 0))
+    run = sim.run(0.1)
+    assert run.velocity[-1, 0, 0] == pytest.approx(0.2 * 5 / 7, rel=2e-2)  # of a ball that slides until it rolls
+    assert run.angular_velocity[-1, 0, 1] == pytest.approx(run.velocity[-1, 0, 0] / 0.1, rel=1e-2)

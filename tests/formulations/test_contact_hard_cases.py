@@ -115,3 +115,18 @@ def test_many_chains_thrown_on_the_ground():
         except da.StepFailure as failure:
             failed.append(str(failure))
     assert len(failed) <= 2, "\n".join(failed)
+
+
+@pytest.mark.parametrize("formulation", [da.Variational(dt=5e-4), da.Implicit(dt=5e-4), da.Reduced(dt=5e-4)], ids=["variational", "implicit", "reduced"])
+def test_what_friction_wedges_in_is_brought_apart_for_good(formulation):
+    """A start that overlaps by a hair, though friction holds the two where they are, has no step."""
+    mechanism = da.Mechanism("wedge")
+    mechanism.body("base", da.Capsule(radius=0.0535, length=0.0335, mass=1.1), position=(0.548, -0.218, -1.67), orientation=(-0.9, 0.988, -0.209, 0.134), collide=True)
+    mechanism.joint("held", da.Fixed(), mechanism.world, "base")
+    mechanism.body("ball", da.Sphere(radius=0.0791, mass=0.567), position=(-0.445, -0.339, -0.383), orientation=(-2.02, -0.861, -1.18, 1.47), collide=True)
+    mechanism.joint("slot", da.PinInSlot(), "ball", "base", at=(-0.191, -0.199, -1.02), frame=(-0.754, -2.16, -0.483, 0.247))
+    mechanism.obstacle("stone", da.Capsule(radius=0.0632, length=0.0407, mass=1.0), position=(-0.511, -0.257, -0.488), friction=0.533)
+    sim = da.Simulation(mechanism, formulation)
+    sim.resolve_overlaps()
+    run = sim.run(0.01)
+    assert run.contacts().least_gap().min() > -1e-8

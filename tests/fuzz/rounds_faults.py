@@ -38,6 +38,7 @@ def killed(work: Callable[[Callable[[int], object]], object], seconds: float) ->
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        os.setpgid(0, 0)
         os.close(reading)
         try:
             work(lambda number: os.write(writing, number.to_bytes(4, "big")))
@@ -45,7 +46,10 @@ def killed(work: Callable[[Callable[[int], object]], object], seconds: float) ->
             os._exit(0)
     os.close(writing)
     time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
+    try:
+        os.killpg(child, signal.SIGKILL)  # with all that it started
+    except ProcessLookupError:  # it had not begun, or was done
+        os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     data = b""
     while select.select([reading], [], [], 0.0)[0] and (part := os.read(reading, 2**16)):
@@ -121,6 +125,101 @@ def kill_writer(random: np.random.Generator, folder: Path, trial: int) -> None:
     write(0, path)
     if [item.name for item in folder.iterdir()] != [path.name]:
         raise Failure(f"something is left after the next save: {sorted(item.name for item in folder.iterdir())}", program)
+
+
+# ---- runs that are killed
+
+
+def _member(number: int) -> da.Simulation:
+    sim = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01))
+    sim.set_joint("joint 1", rate=float(number % 7))
+    return sim
+
+
+@cache
+def _whole(number: int) -> np.ndarray:
+    return _member(number).run(4.0).position
+
+
+def _check_parts(files: list[Path], number: int, program: str) -> None:
+    """The files are whole, follow one another, and hold what the run gives without a kill, to the bit."""
+    begin = 0
+    for file in files:
+        try:
+            found = da.Trajectory.load(file).position
+        except Exception as error:
+            raise Failure(f"{file.name} cannot be read after a kill: {type(error).__name__}: {error}", program) from error
+        if not np.array_equal(found, _whole(number)[begin : begin + len(found)]):
+            raise Failure(f"{file.name} does not hold what the run gives", program)
+        begin += len(found) - 1
+
+
+def _check_leftovers(folder: Path, program: str) -> None:
+    known = {item.name for item in folder.glob("*.h5")} | {"next.h5"}
+    run().save(folder / "next.h5")
+    if {item.name for item in folder.iterdir()} != known:
+        raise Failure(f"something is left after the next save: {sorted(item.name for item in folder.iterdir())}", program)
+
+
+def kill_run(random: np.random.Generator, folder: Path, trial: int) -> None:
+    """A process that streams a run into a folder is killed: the parts in it are whole and those of the run."""
+    folder.mkdir()
+    program = "# a process that streamed a run was killed; see kill_run in tests/fuzz/rounds_faults.py"
+    _whole(trial % 7)
+    killed(lambda say: _member(trial).stream(4.0, folder / "run", part=0.1), float(random.uniform(0.0, 0.5)))
+    if (folder / "run").exists():
+        _check_parts(sorted((folder / "run").glob("*.h5")), trial % 7, program)
+        _check_leftovers(folder / "run", program)
+    elif list(folder.iterdir()):
+        raise Failure(f"something else is there: {sorted(item.name for item in folder.iterdir())}", program)
+    files = _member(trial).stream(0.2, folder / "again", part=0.1)
+    _check_parts(files, trial % 7, program)
+
+
+def kill_ensemble(random: np.random.Generator, folder: Path, trial: int) -> None:
+    """Two processes that run member after member and save each are killed: the members in the folder are whole."""
+    folder.mkdir()
+    program = "# two processes with runs were killed; see kill_ensemble in tests/fuzz/rounds_faults.py"
+    for number in range(7):
+        _whole(number)
+
+    def work(say: Callable[[int], object]) -> None:
+        mine = 0 if os.fork() == 0 else 1
+        for number in range(mine, 10_000, 2):
+            _member(number).run(4.0).save(folder / f"member-{number}.h5")
+
+    killed(work, float(random.uniform(0.0, 0.4)))
+    for file in folder.glob("*.h5"):
+        _check_parts([file], int(file.stem.partition("-")[2]) % 7, program)
+    _check_leftovers(folder, program)
+
+
+def end_run(random: np.random.Generator, folder: Path, trial: int) -> None:
+    """A process with a run is asked to end (SIGTERM): what was computed is on the exception, and in the file that it is saved to."""
+    folder.mkdir()
+    program, path = "# a run was ended; see end_run in tests/fuzz/rounds_faults.py", folder / "kept.h5"
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            sim = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01))
+            sim.run(1e4, progress=False, control=lambda sim: {} if sim.time > 0.0 else (folder / "ready").touch() or {})
+        except da.Terminated as error:
+            error.trajectory.save(path)  # type: ignore[attr-defined]
+            code = 7
+        finally:
+            os._exit(code)
+    while not (folder / "ready").exists():
+        time.sleep(0.001)
+    time.sleep(float(random.uniform(0.0, 0.3)))
+    os.kill(child, signal.SIGTERM)
+    status = os.waitpid(child, 0)[1]
+    if os.waitstatus_to_exitcode(status) != 7:
+        raise Failure(f"a run that was asked to end left with {os.waitstatus_to_exitcode(status)}", program)
+    kept = da.Trajectory.load(path)
+    fresh = da.Simulation(da.zoo.double_pendulum(), da.Variational(dt=0.01)).run((len(kept) - 1) * 0.01, progress=False) if len(kept) > 1 else kept
+    if not np.array_equal(fresh.position, kept.position):
+        raise Failure("what was kept is not what the run gives", program)
 
 
 # ---- compilers that are killed, caches that are damaged
@@ -251,4 +350,7 @@ def warm(folder: Path) -> None:
         read(folder / f"file{ending}")
 
 
-ROUNDS = {"kill a writer": kill_writer, "kill a compiler": kill_compiler, "damage the cache": damage_cache, "fill the disk": fill_disk}
+ROUNDS = {
+    "kill a writer": kill_writer, "kill a run": kill_run, "kill an ensemble": kill_ensemble, "end a run": end_run,
+    "kill a compiler": kill_compiler, "damage the cache": damage_cache, "fill the disk": fill_disk,
+}

@@ -195,7 +195,7 @@ def check_rates(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sai
             excess = off - wide - slack
             if excess.max() > 0.0:
                 k = int(excess.argmax())
-                if recipe.steps < FINE and off[k] < 0.3 * before:  # stiff dampers and springs: what falls away with the step is the error of the method
+                if recipe.steps < FINE:  # stiff dampers and springs: what falls away with the step is the error of the method
                     finer = recipe.with_dt(recipe.dt / 8.0, 8 * recipe.steps)
                     with suppress(da.StepFailure):
                         return check_rates(finer, mechanism, rerun(finer), said, float(off[k]))
@@ -224,7 +224,7 @@ def check_energies(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, 
     if mechanism.wrenches:
         return None
     energy = run.energy()
-    size = float(np.abs(kinetic).max() + np.ptp(potential) + 1e-9 * np.abs(potential).max()) + 1e-12
+    size = float(np.abs(kinetic).max() + np.ptp(potential) + 1e-9 * np.abs(potential).max()) + 1e-9 * mechanism.mass
     for name, mine, theirs in (("kinetic", kinetic, energy.kinetic), ("potential", potential - potential[0], energy.potential - energy.potential[0])):
         off = float(np.abs(mine - theirs).max())
         if off > 1e-6 * size:
@@ -256,7 +256,7 @@ def check_forces(recipe: Recipe, mechanism: da.Mechanism, run: da.Trajectory, sa
     if excess.max(initial=-1.0) > 0.0:
         k, body = np.unravel_index(int(excess.argmax()), excess.shape)
         off = float(np.abs(change - here).sum(axis=2)[k, body])
-        if recipe.steps < FINE and off < 0.3 * before:
+        if recipe.steps < FINE:
             finer = recipe.with_dt(recipe.dt / 8.0, 8 * recipe.steps)
             with suppress(da.StepFailure):
                 return check_forces(finer, mechanism, rerun(finer), said, off)
@@ -286,9 +286,14 @@ def check_agreement(recipe: Recipe) -> str | None:
         if second < 0.02 or second < 0.6 * first:
             return None
         third = apart(16)
+        if third < max(0.02, 0.5 * second):
+            return None
+        fourth = apart(64)
     except da.StepFailure:
         return None
-    return f"apart by {first:.3g}, {second:.3g}, {third:.3g} of the way with dt, dt/4, dt/16 from {other!r}" if third > max(0.02, 0.5 * second) else None
+    if fourth < max(0.02, 0.5 * third):
+        return None
+    return f"apart by {first:.3g}, {second:.3g}, {third:.3g}, {fourth:.3g} of the way with dt, dt/4, dt/16, dt/64 from {other!r}"
 
 
 def judge(recipe: Recipe, agreement: bool) -> str | None:

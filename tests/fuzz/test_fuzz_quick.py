@@ -18,9 +18,9 @@ for module in ("mujoco", "yourdfpy", "trimesh", "h5py", "msgspec", "tomli_w", "m
     pytest.importorskip(module)
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="watches files and forks as Linux does")
 
-QUICK = {"attack": 73, "mutated file": 60, "kill a writer": 21, "kill a compiler": 2, "damage the cache": 3, "fill the disk": 14}
+QUICK = {"attack": 73, "mutated file": 60, "kill a writer": 21, "kill a run": 4, "kill an ensemble": 3, "end a run": 2, "kill a compiler": 2, "damage the cache": 3, "fill the disk": 14}
 #: the bars: 2,000 broken files, 200 kills
-SLOW = {"mutated file": 2000, "kill a writer": 170, "kill a compiler": 30, "damage the cache": 60, "fill the disk": 100}
+SLOW = {"mutated file": 2000, "kill a writer": 80, "kill a run": 40, "kill an ensemble": 30, "end a run": 20, "kill a compiler": 30, "damage the cache": 60, "fill the disk": 100}
 
 
 def fuzz(counts: dict[str, int], report: Path, seed: int) -> dict:

@@ -93,8 +93,7 @@ def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     mechanism, setup = SCENES[scene](data.draw, rng)
     method = data.draw(st.sampled_from(methods))
-    # sizes of boxes have no derivative in pairs
-    names = [name for name in all_names(mechanism) if not name.endswith(".size")]
+    names = all_names(mechanism)
     chosen = [names[i] for i in sorted(rng.choice(len(names), size=min(count, len(names)), replace=False))]
     found = []
     with warnings.catch_warnings():

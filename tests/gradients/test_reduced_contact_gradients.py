@@ -275,8 +275,3 @@ def test_what_cannot_be_differentiated_says_so():
     run = da.Simulation(walker(), BDF2, energy_bound=None).run(0.02, tape=True)
     with pytest.raises(da.GradientError, match="step_jacobian"):
         run.step_jacobians()
-    m = da.Mechanism("pin")
-    m.body("door", mass=1.0, inertia=np.eye(3), position=(0.3, 0, 0))
-    m.joint("pin", da.Revolute(axis="z", bearing=da.Bearing(friction=0.2, radius=0.01, length=0.1)), "world", "door", at=(0, 0, 0))
-    with pytest.raises(da.GradientError, match="'pin' has a bearing"):
-        da.Simulation(m, BDF2).run(0.02, tape=True)

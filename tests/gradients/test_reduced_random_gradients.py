@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from test_random_gradients import loop, throw, tree
 
@@ -46,7 +46,10 @@ def check_falling(data, most: int, methods: list[str], count: int) -> None:
     mechanism.ground(friction=float(rng.uniform(0.1, 0.8)), restitution=float(rng.choice([0.0, 0.3])), offset=float(lowest - radius - 0.005))
     formulation = METHODS[data.draw(st.sampled_from(methods))]
     names = some(all_names(mechanism), count, rng)
-    found = da.validate_gradients(mechanism, formulation, names, steps=5, setup=throw(mechanism, rng), outputs=READ, differences=False)
+    try:
+        found = da.validate_gradients(mechanism, formulation, names, steps=5, setup=throw(mechanism, rng), outputs=READ, differences=False)
+    except da.StepFailure:  # with friction, a rod between a guide and the ground can jam: such a run ends in every formulation, at any step
+        reject()
     assert found.forward_error < EXACT, f"{formulation}\n{found}"
 
 

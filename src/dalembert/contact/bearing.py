@@ -20,6 +20,8 @@ from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, m
 
 #: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
 AGREE, PATIENT = 1e-7, 10
+#: rounds after which bounds follow the motion half as far, and a quarter as far: where a bearing's friction moves more than its own body, they swing to and fro
+HALF, QUARTER = 8, 24
 #: friction of the step before below this part of its bound held
 HELD = 0.999
 #: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none; agreement is asked for as if they were at least LEAST of it
@@ -130,21 +132,21 @@ def bear_load(work, joint, limits, first, F, M, attempt):
     slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
     for k in range(first, beyond):
         limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
-    return 1 if set_bounds(limits, first, beyond) > agree else 0
+    return 1 if set_bounds(limits, first, beyond, 1.0 if attempt < HALF else 0.5 if attempt < QUARTER else 0.25) > agree else 0
 
 
 @inline
-def set_bounds(limits, first, beyond):
+def set_bounds(limits, first, beyond, part):
     """Bounds of a bearing's directions by its full ones and the motion; returns by which part friction was off.
 
     With y = beta / full and z = full eta, friction is right where y = P(y - m z), P the nearest point of the unit ball, whatever
-    m > 0; m is taken so that a body on its own would be right at once. A trial inside the ball asks to stay at rest.
+    m > 0; m is taken so that a body on its own would be right at once, or a ``part`` of that. A trial inside the ball asks to stay at rest.
     """
     m = 0.0
     for k in range(first, beyond):
         l = limits[k]
         if l.full > NONE * l.weight:
-            m = max(m, l.weight / (l.full * l.full))
+            m = max(m, part * l.weight / (l.full * l.full))
     reach = 0.0
     for k in range(first, beyond):
         reach += trial(limits[k], m) ** 2

@@ -66,10 +66,13 @@ def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
     gap, n = local_distance(ga, gb, shapes.corners, Ra, Rb, d, mat_vec(Rb, load3(contact.normal)), shapes.work[1])
     level = LEVEL * (ga.outer + gb.outer)
     if straight_part(ga, shapes.corners, Ra, neg3(n), level)[0] == 0:
-        return gap, n, add3(xa, mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n)))))
-    if straight_part(gb, shapes.corners, Rb, n, level)[0] == 0:
-        return gap, n, add3(xb, mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n))))
-    return gap, n, add3(xa, meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1]))
+        p = mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n))))
+    elif straight_part(gb, shapes.corners, Rb, n, level)[0] == 0:
+        q = mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n)))
+        return gap, n, add3(xb, add3(q, scale3(gb.skin, n)))
+    else:
+        p = meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1])
+    return gap, n, add3(xa, sub3(p, scale3(ga.skin, n)))
 
 
 @inline

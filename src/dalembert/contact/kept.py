@@ -10,13 +10,13 @@ import numpy as np
 from dalembert.contact.records import MAX_EDGES
 from dalembert.kernels import inline, kernel
 from dalembert.model.records import F, I, fields
-from dalembert.spatial.tuples import load3, store3
+from dalembert.spatial.tuples import load3, load9, store3, store9
 
 #: ``index``: among the scene's contacts; features that the narrow phase found; the solution
 KEPT_CONTACT = np.dtype(
     fields(I, index=0, kind=0, support=0, a=0, b=0, bounced=0, added=0)
     + fields(
-        F, point=3, radius=0, axis=3, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
+        F, point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
         granted=0, bound=0, s=0, gamma=0, beta=2, psi=0, edge=MAX_EDGES,
     )
 )
@@ -35,6 +35,8 @@ def keep_contact(contact, kept):
     store3(kept.point, load3(contact.point))
     kept.radius = contact.radius
     store3(kept.axis, load3(contact.axis))
+    store3(kept.semi, load3(contact.semi))
+    store9(kept.frame, load9(contact.frame))
     store3(kept.normal, load3(contact.normal))
     kept.offset = contact.offset
     store3(kept.point_b, load3(contact.point_b))
@@ -69,6 +71,8 @@ def recall_contact(contact, kept):
     store3(contact.point, load3(kept.point))
     contact.radius = kept.radius
     store3(contact.axis, load3(kept.axis))
+    store3(contact.semi, load3(kept.semi))
+    store9(contact.frame, load9(kept.frame))
     store3(contact.normal, load3(kept.normal))
     contact.offset = kept.offset
     store3(contact.point_b, load3(kept.point_b))

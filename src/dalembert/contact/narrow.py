@@ -43,7 +43,7 @@ def put_rounded(contacts, pair, bodies, ga, gb, shapes):
                 round_round(contacts, first, bodies, ga, gb)
             used = 1
     if used == 0:
-        put_smooth(contacts[first], pair, ga, gb, RB, n)
+        put_smooth(contacts[first], ga, gb, RB, n)
 
 
 @kernel
@@ -111,17 +111,3 @@ def find_features(bodies, contacts, shapes, reach):
         else:
             for s in range(pair.first, pair.first + pair.slots):
                 contacts[s].used = 0
-
-
-@kernel
-def find_again(bodies, contacts, shapes):
-    """Find the features of pairs anew at another pose, of those that had theirs at the knot."""
-    for k in range(shapes.pairs.shape[0]):
-        pair = shapes.pairs[k]
-        touches = False
-        elsewhere = False
-        for s in range(pair.first, pair.first + pair.slots):
-            touches = touches or contacts[s].awake != 0
-            elsewhere = elsewhere or (contacts[s].awake != 0 and contacts[s].added != 0)
-        if touches and not elsewhere:
-            put_features(bodies, contacts, pair, shapes)

@@ -65,11 +65,9 @@ def put_plane(contact, a, b, n, offset, g, corners, number):
 
 
 @inline
-def put_smooth(contact, pair, ga, gb, Rb, n):
+def put_smooth(contact, ga, gb, Rb, n):
     """The distance of the two shapes of a pair, about along ``n`` (world)."""
     place(contact, SMOOTH, ga.body, gb.body, load3(ga.position), ga.radius)
-    contact.first = pair.i
-    contact.second = pair.j
     store3(contact.normal, mat_t_vec(Rb, n))
 
 

@@ -84,7 +84,7 @@ ROUND, POLYHEDRON, CYLINDER, ELLIPSOID = range(4)
 
 GEOMETRY = np.dtype(
     fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
-    # segment (``axis``, ``half``) with a ball about it or a disc across it (``radius``); ellipsoid (``semi``, ``frame``); ``skin``: radius of the ball about
+    # segment (``axis``, ``half``) with a ball about it or a disc across it (``radius``); ellipsoid or box (``semi``, ``frame``); ``skin``: radius of the ball about
     # every point of the core; balls about ``position`` that hold the shape and that it holds; how far from the body's centre of mass its core reaches
     + fields(F, position=3, axis=3, half=0, radius=0, skin=0, semi=3, frame=9, outer=0, inner=0, swing=0)
 )

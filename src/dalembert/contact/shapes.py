@@ -58,6 +58,7 @@ def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
             record["form"], record["semi"] = ELLIPSOID, shape.semi_axes
         elif is_polyhedron(shape):
             record["form"] = POLYHEDRON
+            record["semi"] = 0.5 * np.asarray(shape.size) if isinstance(shape, Box) else 0.0
             own = g.position + corners(shape) @ g.axes.T
             faces = _BOX_LOOPS if isinstance(shape, Box) else shape.loops  # type: ignore[attr-defined]
             record["first_corner"], record["corners"] = count, len(own)
@@ -66,6 +67,8 @@ def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
             for loop in faces:
                 n = np.cross(own[loop[1]] - own[loop[0]], own[loop[2]] - own[loop[1]])
                 n /= np.linalg.norm(n)
+                if isinstance(shape, Box):  # to the last digit, whatever the sizes: rounding would decide how impulses are shared
+                    n = np.sign(n @ g.axes[:, np.argmax(np.abs(n @ g.axes))]) * g.axes[:, np.argmax(np.abs(n @ g.axes))]
                 planes.append(np.append(n, n @ own[loop[0]]))
                 loops += [count + k for k in loop]
                 starts.append(len(loops))
@@ -183,7 +186,7 @@ class PairList:
             masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
             slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
             slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
-            slots["part"] = np.arange(len(slots))
+            slots["part"], slots["first"], slots["second"] = np.arange(len(slots)), i, j
             slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
             slots["edges"] = self.edges if law.friction > 0.0 else 0
             reach = [self.shapes.geometries["outer"][k] for k in (i, j)]

@@ -269,7 +269,7 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
         number = lowest_support(gb, shapes.corners, seen)
         put_plane(scene.contacts[slot], gb.body, ga.body, normal, top(ga, shapes.corners, normal), gb, shapes.corners, number)
     elif dot3(on_b, n) < ALIGNED and gb.form >= CYLINDER:
-        put_smooth(scene.contacts[slot], pair, ga, gb, RB, n)
+        put_smooth(scene.contacts[slot], ga, gb, RB, n)
     else:
         normal = mat_t_vec(RB, on_b if dot3(on_b, n) > ALIGNED else n)
         seen = mat_t_vec(load9(A.Rn), mat_vec(load9(B.Rn), normal))

@@ -256,7 +256,10 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0
                 if granted < 0 and touching.limited > 1:
-                    return GAINED if impacts else WOKEN, iterations, size
+                    if not impacts:
+                        return WOKEN, iterations, size
+                    outcome = GAINED
+                    break
                 if woken + wrong == 0 and granted <= 0:
                     if impacts:  # which returns to the velocities of the knot: after the work
                         woken = watch_step(parts, state, scene, smooth)
@@ -270,9 +273,9 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 outcome = NOT_CONVERGED
             if outcome == SOLVED or (count == 0 and compliance == 0.0):
                 break
-            if impacts and attempt > 0 and scene.shapes.pairs.shape[0] > 0:
+            if impacts and (attempt > 0 or outcome == GAINED) and scene.shapes.pairs.shape[0] > 0:
                 return_to_knot(parts, state, smooth)
-                straighten(work.bodies, scene, attempt)
+                straighten(work.bodies, scene, max(attempt, 1))
         return outcome, iterations, size
 
     try_encounter = specialise(try_encounter, f"{name}_try", file)

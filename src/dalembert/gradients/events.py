@@ -33,7 +33,10 @@ class Smoothing:
         if not 0.0 <= self.smoothing < np.inf:
             raise GradientError(f"gradient_smoothing must be a speed of at least 0 m/s, got {smoothing!r}")
         self.record, self.kinks = record, list[tuple[int, str]]()
-        self.touches = hasattr(record.engine, "relaxed")
+        whole = getattr(record.engine, "whole_steps", False)
+        self.touches = hasattr(record.engine, "relaxed") and not whole
+        if whole and self.smoothing > 0.0:
+            raise GradientError(f"gradient_smoothing needs steps that can be solved again, and those of {record.mechanism.name!r} are differenced as a whole: leave it out")
         if not self.touches:  # nothing to smooth
             self.smoothing = 0.0
 

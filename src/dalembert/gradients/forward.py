@@ -40,7 +40,8 @@ def push_forward(
     bent, curve = push_points(record, points) if points else (0.0, None)
     inputs.target[:] += bent
     model = {text: value for text, value in change.items() if names[text].kind == "model"}
-    models, step = mechanisms_beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model)) if model else ([], 1.0)
+    reach = getattr(record.engine, "reach_beside", (1.0, 1.0))
+    models, step = mechanisms_beside(record.mechanism, model, getattr(record.engine, "model_of", compile_model), reach) if model else ([], 1.0)
     bodies, joints = len(trajectory.bodies), len(trajectory.joints)
     pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
     beginning = Beginning(record)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 #: m, by which a mechanism may rise in silence
 LEAST = 1e-6
-#: looks come after 2, 4, 8, 12, 16, 24, 32, ... steps, twice as far apart each time, and at last after so many more each
+#: looks come after 1, 2, 3, 4, 6, 8, 12, 16, 24, ... steps, and at last after so many more each
 FAR = 512
 
 
 def next_look(done: int) -> int:
     """The number of steps of a run after which its energy is looked at next: the same on every machine."""
-    if done < 8:
-        return 2 if done < 2 else 4 if done < 4 else 8
+    if done < 4:
+        return done + 1
     apart = min(1 << (done.bit_length() - 2), FAR)
     return (done // apart + 1) * apart
 

@@ -34,7 +34,9 @@ SLIDING = 1e-4
 #: where several contacts press and some slide, products are made equal to this part in the end, in at most so many iterations: impulses
 #: that are not unique, and slides that depend on them, are then functions of the step alone, and have a derivative. Below EARLY (m^2/s^2)
 #: they are made equal to LEVEL before they are shrunk: near their end, cones are too sharp for long ways.
-CENTRED, CENTRING, LEVEL, EARLY = 1e-6, 8, 0.1, 1e-5
+CENTRED, CENTRING, LEVEL, EARLY = 1e-6, 8, 1e-3, 1e-5
+#: products that are shrunk alike stop at a tenth of the aim (``cone.wanted``), those that will be made equal at the aim itself
+FLOOR = 10.0
 #: gaps are known to this part of the bodies' distance from the origin
 ROUNDING = 4e-13
 #: a relaxed solution begins at this speed (m/s) inside the cones, products go down to this part of their mean in an iteration, and are
@@ -278,7 +280,9 @@ def build_interior_point(
                 return SINGULAR, iterations, size
             again = iterations == 2
             late = count > 0 and max(mean, size) < LATE
-            kappa = centre if centring > 0 else -goal if late else 0.0
+            # What will be made equal is shrunk to the aim and not beyond: back up from there cones are too sharp.
+            least = FLOOR if late and off_centre(scene, goal) > 0.0 else 1.0
+            kappa = centre if centring > 0 else -least * goal if late else 0.0
             early = centring == 0 and levelling < CENTRING and max(mean, size) < EARLY and mean > 10.0 * goal
             level = early and off_centre(scene, mean) > LEVEL
             if level:

@@ -113,7 +113,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         """A backward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.implicit.contact_derivative import ContactAdjoint
 
-        return ContactAdjoint(self, recording.plain, inputs, knots, dt, coordinates, cotangents)
+        return ContactAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
 
     def forward(
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
@@ -121,7 +121,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         """A forward pass over the first ``knots`` knots of a run."""
         from dalembert.formulations.implicit.contact_forward import ContactForward
 
-        return ContactForward(self, recording.plain, inputs, knots, dt, coordinates, models, step, change)
+        return ContactForward(self, recording, inputs, knots, dt, coordinates, models, step, change)
 
     def read(self, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         tape = carry_back(Tape(*(array[:knots] for array in recording.tape)))

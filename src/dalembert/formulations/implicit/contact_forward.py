@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from dalembert.contact.narrow import find_again
+from dalembert.contact.clipped import move_clipped
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON
-from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO
+from dalembert.contact.records import Tape as Forces
+from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO, carry_back
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.implicit.contact_derivative import touch_of
@@ -25,12 +26,14 @@ from dalembert.formulations.implicit.encounter import balance_at_end
 from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.forward import ImplicitForward
 from dalembert.formulations.implicit.state import Scratch
-from dalembert.formulations.maximal.contact_engine import Section
+from dalembert.formulations.maximal.contact_engine import ContactRecording, Section
 from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.formulations.maximal.graph import Graph
-from dalembert.formulations.maximal.recording import Recording
+from dalembert.formulations.maximal.lasting import find_blows, lasting_forces, put_momenta, resting_at
+from dalembert.formulations.maximal.stage_forces import read_steps
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
+from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.kernels import kernel
@@ -39,11 +42,11 @@ from dalembert.model.records import Model
 
 
 @kernel
-def evaluate_encounter(stage, scene, knot_at, rows_at, before, fall):
+def evaluate_encounter(stage, scene, codes, found_at, rows_at, before, fall):
     """Features at the knot, rows where they are taken, and the equations at the iterate; False when that is of no use."""
     model, work = stage.model, stage.work
     aim_all(model, work)
-    find_again(knot_at, scene.contacts, scene.shapes)
+    move_clipped(scene, found_at, codes)
     place_rows(model, work, scene, rows_at)
     bound_again(scene, before, fall, stage.gamma)
     _, fine = balance_at_end(stage)
@@ -62,10 +65,17 @@ class ContactForward(ImplicitForward):
     """``models`` are those of ``touching_model``."""
 
     def __init__(
-        self, engine: Any, recording: Recording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float,
+        self, engine: Any, recording: ContactRecording, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float,
         change: InputBars,
     ) -> None:
-        super().__init__(engine, recording, inputs, knots, dt, coordinates, [one.model for one in models], step, change)
+        forces = Forces(*(array[:knots] for array in recording.tape))
+        loads = forces_as_loads(inputs, carry_back(forces), knots)
+        super().__init__(engine, recording.plain, loads, knots, dt, coordinates, [one.model for one in models], step, change)
+        self.sources = read_steps(forces)
+        bodies, joints, _ = engine.sizes
+        self.exerts = 6 * bodies + 6 * joints
+        #: tangents of what the step that ends at a knot exerts on bodies and along directions; at the first, of the first step
+        self.exerting = np.zeros((knots, self.exerts))
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.touch: Touch | None = None
@@ -93,10 +103,11 @@ class ContactForward(ImplicitForward):
         section = next(section for section in self.sections if section.begin <= entry < section.end)
         if section is not self.section:
             self.section, self.touch = section, touch_of(self.engine, section)
-            self.knot_at = self.touch.rows_at.copy()
         self.nodes.section = section
         self.recall(tape, entry)
-        self.touching = self.nodes.awake()
+        assert self.touch is not None
+        self.touching = self.nodes.awake(self.touch.found_at)
+        self.resting = resting_at(int(tape.arrays.rows[entry]), self.engine.options.resting_speed)
 
     def recall(self, tape: Tape, entry: int) -> None:
         section = self.section
@@ -114,7 +125,7 @@ class ContactForward(ImplicitForward):
         parts = ("x", "q", "v", "w"), (slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 14))
         x, q, v, w = (body[name] + offset * self.state[:, part] for name, part in zip(*parts))
         q1, v1, w1 = (older[name] + offset * self.older[:, part] for name, part in list(zip(*parts))[1:])
-        _put(self.knot_at, x, q)
+        _put(touch.found_at, x, q)
         omega = spin_of(q, w)
         fall = np.zeros((len(x), 6))
         if rows == AFTER_SMOOTH:
@@ -128,7 +139,9 @@ class ContactForward(ImplicitForward):
 
     def evaluate(self, stage: Stage) -> bool:
         assert self.touch is not None
-        return evaluate_encounter(stage, self.scene, self.knot_at, self.touch.rows_at, self.touch.velocity[BEFORE], self.touch.velocity[FALL])
+        return evaluate_encounter(
+            stage, self.scene, self.nodes.codes, self.touch.found_at, self.touch.rows_at, self.touch.velocity[BEFORE], self.touch.velocity[FALL],
+        )
 
     def open(self, stage: Stage) -> bool:
         assert self.touch is not None
@@ -136,7 +149,17 @@ class ContactForward(ImplicitForward):
         return open_encounter(stage, self.scene, self.bars, self.touch)
 
     def hold(self) -> None:
-        self.nodes.hold(self.graph.work.bodies)
+        work = self.graph.work
+        self.nodes.hold(work.bodies)
+        self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
+        put_momenta(self.model, work, self.touch)
+        find_blows(self.model, work, self.scene, self.resting, self.blows, self.ends)
+
+    def node_forces(self, gamma: float) -> np.ndarray:
+        bodies, joints, _ = self.engine.sizes
+        wrench, along = np.zeros((bodies, 6)), np.zeros((joints, 6))
+        lasting_forces(self.scene, self.blows, self.ends, 1.0 / gamma, wrench, along)
+        return np.concatenate([wrench.ravel(), along.ravel()])
 
     def node_values(self, model: Model, gamma: float) -> np.ndarray:
         return self.nodes.read(self.scene, self.graph.work.bodies, gamma, model is self.model)
@@ -146,9 +169,18 @@ class ContactForward(ImplicitForward):
         linear_rows(self.scene, np.zeros((3, 3)), np.ascontiguousarray(values), tangent, self.nodes.laws, gamma, rows)
         return rows
 
+    def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:
+        super().advance(tape, index, step, knot)
+        if knot == 0 and step.start == 0.0:
+            self.exerting[0] = self.exerted
+        self.exerting[knot + 1] = self.exerted
+
     def outputs(self) -> dict[str, np.ndarray]:
-        """All but forces of joints, which depend on those of contacts."""
-        return {name: values for name, values in super().outputs().items() if name not in ("force", "torque")}
+        """Forces at knots are those of the steps that they are read from."""
+        bodies, joints, _ = self.engine.sizes
+        wrench, along = np.split(self.exerting[self.sources], [6 * bodies], axis=1)
+        self.felt = wrench.reshape(self.knots, bodies, 6), along.reshape(self.knots, joints, 6)
+        return super().outputs()
 
     def close_nodes(self) -> None:
         self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)  # the scene is used again

@@ -37,6 +37,7 @@ from dalembert.formulations.implicit.tape import (
     new_tape,
     recall_stage,
 )
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot, put_momenta, resting_at
 from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
@@ -113,6 +114,8 @@ def recall_encounter(model, work, own, scene, tape, kept, begin, entry, touch):
     for i in range(model.bodies.shape[0] - 1):
         at, body, older = touch.rows_at[i], tape.bodies[entry, i], tape.older[entry, i]
         x, q = load3(body.x), load4(body.q)
+        store3(touch.found_at[i].x, x)
+        store9(touch.found_at[i].R, quaternion.to_matrix(quaternion.normalize(q)))
         v, omega = load3(body.v), angular_velocity(q, load4(body.w))
         fall, turn = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if rows == AFTER_SMOOTH:
@@ -251,6 +254,9 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
     for i in range(model.bodies.shape[0] - 1):
         body, older, bar, step, at = tape.bodies[entry, i], tape.older[entry, i], bars.bodies[i], steps.bodies[i], touch.rows_bar[i]
         q, w = load4(body.q), load4(body.w)
+        found = touch.found_bar[i]
+        add_to3(step.total, 1.0, load3(found.x))
+        add_to4(step.total[3:], 1.0, pull_turn(q, load3(found.phi)))
         x_bar, phi_bar = load3(at.x), load3(at.phi)
         if rows in (AT_KNOT, AFTER_SMOOTH):
             add_to3(step.total, 1.0, x_bar)
@@ -282,14 +288,17 @@ def pull_where_rows_are(model, tape, entry, bars, touch, steps):
         add_to4(step.total[10:], 1.0, by_w)
         add_to4(step.total[3:], 1.0, by_q)
         for c in range(3):
-            at.x[c] = at.phi[c] = 0.0
+            at.x[c] = at.phi[c] = found.x[c] = found.phi[c] = 0.0
 
 
 @kernel
 def pull_contact_stages(
-    model, work, own, scene, compliance, tableau, tape, kept, begin, first, last, bars, touch, steps, at_knots, knots, pushes, joint_bars, tensions,
+    model, work, own, scene, compliance, tableau, tape, kept, begin, first, last, bars, touch, steps, exerting, exerted, along, resting, at_knots, knots,
+    pushes, joint_bars, tensions,
 ):
     """The adjoint from the end of stage ``last - 1`` back to the beginning of stage ``first``, with the cotangents in ``after`` and ``older``.
+
+    ``exerting`` (stages,): at which bars ``exerted`` (knots, n + 1, 6) on bodies and ``along`` (knots, joints, 6) directions a stage's nodes exert something, or -1.
 
     ``knots`` (stages,): the knot that a step begins at, by its first stage, or -1. Writes the bars of inputs and targets per stage.
     Returns the worst residual of the adjoint equations, relative; -1 where one could not be solved.
@@ -307,6 +316,10 @@ def pull_contact_stages(
         begin_stage(model, bars, steps, number, number == stages - 1, gamma)
         if not open_encounter(stage, scene, bars, touch):
             return -1.0
+        if exerting[entry] >= 0:
+            put_momenta(model, work, touch)
+            speed = resting_at(tape.rows[entry], resting)
+            pull_forces_at_knot(model, work, scene, touch, 1.0 / gamma, exerted[exerting[entry]], along[exerting[entry]], speed)
         worst = max(worst, pull_encounter(stage, scene, bars, touch))
         fold_pairs(scene, touch)
         pull_where_rows_are(model, tape, entry, bars, touch, steps)

@@ -124,6 +124,14 @@ class ImplicitForward(VelocityForward):
         """(nodes, 3) what the nodes look at."""
         return np.zeros((0, 3))
 
+    #: numbers of what nodes exert in a stage, and their tangents in the last one
+    exerts: int = 0
+    exerted: np.ndarray = np.zeros(0)
+
+    def node_forces(self, gamma: float) -> np.ndarray:
+        """(``exerts``,) what the nodes exert."""
+        return np.zeros(0)
+
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, gamma: float) -> np.ndarray:
         """(nodes, 3) their rows, linearised, from tangents of ``node_values`` and of the impulses."""
         return np.zeros((0, 3))
@@ -139,7 +147,7 @@ class ImplicitForward(VelocityForward):
         push, given, target, tension = self.inputs_of(knot, share)
         n, rows, couplings = engine.sizes
         du, dmu, dtie, dnode = np.zeros((n, 7)), np.zeros((rows, 6)), np.zeros(couplings), np.zeros((len(self.touching), 3))
-        whole = 3 * len(dnode) + 7 * n + 12 * rows + couplings
+        whole = 3 * len(dnode) + 7 * n + 12 * rows + couplings + self.exerts
         moving = self.model.joints["armature"] > 0.0
 
         def evaluate(offset: float, model: Model) -> np.ndarray:
@@ -159,7 +167,7 @@ class ImplicitForward(VelocityForward):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} has no neighbours to be differentiated with")
             own_rates = np.where(moving, own.axles["r"], 0.0) if len(own.axles) else np.zeros((rows, 6))
             residuals = np.concatenate([work.bodies["r"][:-1], at["unit"][:, None]], axis=1)
-            parts = self.node_values(model, gamma), residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates
+            parts = self.node_values(model, gamma), residuals, np.where(self.rows, work.joints["r"], 0.0), work.couplings["r"], own_rates, self.node_forces(gamma)
             return np.concatenate([np.ravel(part) for part in parts])
 
         speed = max(1.0, np.abs(bodies["vs"]).max(initial=0.0), np.abs(bodies["ws"]).max(initial=0.0))
@@ -170,7 +178,7 @@ class ImplicitForward(VelocityForward):
         self.evaluate(Stage(self.model, work, own, gamma, engine.compliance))
         self.hold()
         for _ in range(PASSES):
-            nodes, left, right, tied, _ = self._split(self.difference(evaluate, size) * np.ones(whole))
+            nodes, left, right, tied, _, _ = self._split(self.difference(evaluate, size) * np.ones(whole))
             self.recall(tape, entry)
             self.move_nodes(tape, entry, 0.0, yp, dnode, self.model)
             if not self.open(Stage(self.model, work, own, gamma, engine.compliance)):
@@ -186,9 +194,10 @@ class ImplicitForward(VelocityForward):
                 break
         after = check_finite(self.difference(evaluate, size) * np.ones(whole), self.mechanism.name)
         self.close_nodes()
-        return du[:, :3], du[:, 3:], self._split(after)[4]
+        *_, rates, self.exerted = self._split(after)
+        return du[:, :3], du[:, 3:], rates
 
-    def _split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _split(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
         n, rows, couplings = self.engine.sizes
-        nodes, a, b, c, d = np.split(values, np.cumsum([3 * len(self.touching), 7 * n, 6 * rows, couplings]))
-        return nodes.reshape(-1, 3), a.reshape(n, 7), b.reshape(-1, 6), c, d.reshape(-1, 6)
+        nodes, a, b, c, d, e = np.split(values, np.cumsum([3 * len(self.touching), 7 * n, 6 * rows, couplings, 6 * rows]))
+        return nodes.reshape(-1, 3), a.reshape(n, 7), b.reshape(-1, 6), c, d.reshape(-1, 6), e

@@ -14,7 +14,7 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
-from dalembert.contact.records import CONTACT, CYLINDER, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PATIENCE = 2
 #: depth (m) from which bodies count as overlapping at the start
 OVERLAP = 1e-7
+#: and by which they may after ``resolve_overlaps``: where friction wedges something in, no step could bring it out
+APART = 1e-9
 #: m or rad by which steps never leave a joint beyond its limits
 STEPPED = 1e-5
 #: how often the rooms of bodies that stray within one step are doubled
@@ -236,7 +238,7 @@ class TouchingEngine(MaximalEngine):
         state = self.view(numbers)
         for _ in range(200):
             self._put_places(numbers, 1.0)
-            if not self.overlaps(numbers):
+            if all(gap >= -APART for _, gap in self.gaps(numbers)):
                 return self.pose(numbers)
             contacts, shapes, bodies = self.scene.contacts, self.scene.shapes, self.graph.work.bodies
 
@@ -254,7 +256,7 @@ class TouchingEngine(MaximalEngine):
                 close_loops(placement, {})
                 state.bodies["x"], state.bodies["q"] = placement.work.bodies["x"][:-1], placement.work.bodies["q"][:-1]
         self._put_places(numbers, 1.0)
-        found = self.overlaps(numbers)
+        found = [(label, -gap) for label, gap in self.gaps(numbers) if gap < -APART]
         pairs = ", ".join(label for label, _ in found[:5])
         raise OverlapError(f"the overlaps of {self.mechanism.name!r} cannot be resolved by moving bodies apart: {pairs}", found)
 
@@ -446,8 +448,7 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
-        general = any(geometry["form"] >= CYLINDER for geometry in self.pairs.shapes.geometries)
-        refuse_touching(self.mechanism, general)
+        refuse_touching(self.mechanism)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from dalembert.model.records import Model
 #: where, in steps, and with which weight values of a sixth-order difference are taken
 OFFSETS = ((1.0, 0.75), (-1.0, -0.75), (2.0, -0.15), (-2.0, 0.15), (3.0, 1.0 / 60.0), (-3.0, -1.0 / 60.0))
 #: size of the steps: m, rad, and parts of a body's speed
-STEP = 5e-3
+STEP = 3e-3
 #: passes of refinement
 PASSES = 4
 

@@ -5,11 +5,31 @@ that step's own impulses do not matter.
 """
 from __future__ import annotations
 
+from math import inf
+
 from dalembert.contact.events import is_impact, limit_approach
 from dalembert.contact.forces import add_force, something_hits
 from dalembert.contact.nodes import limit_impulse
+from dalembert.formulations.contact_stages import BY_ONE, BY_TWO
 from dalembert.formulations.maximal.pull_contacts import pull_contact_force
-from dalembert.kernels import kernel
+from dalembert.formulations.maximal.touch_bars import BEFORE
+from dalembert.kernels import inline, kernel
+from dalembert.spatial.tuples import load3, load9, mat_vec, scale3, store3
+
+
+@kernel
+def put_momenta(model, work, touch):
+    """Momenta just before the knot, by which impacts are known."""
+    for i in range(model.bodies.shape[0] - 1):
+        body, fixed = work.bodies[i], model.bodies[i]
+        store3(body.p, scale3(fixed.mass, load3(touch.velocity[BEFORE, i])))
+        store3(body.l, mat_vec(load9(fixed.inertia), load3(touch.velocity[BEFORE, i, 3:])))
+
+
+@inline
+def resting_at(rows_at, resting):
+    """Speed from which what closes in a stage is an impact: in steps of the method itself nothing is."""
+    return inf if rows_at in (BY_ONE, BY_TWO) else resting
 
 
 @kernel

@@ -13,6 +13,7 @@ from dalembert.contact.limits import limit_matrix
 from dalembert.formulations.maximal.bars import Bars
 from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_gap, pull_tangents
 from dalembert.formulations.maximal.pull_joints import add_to3, load6, pull_at_end, pull_at_knot, pull_wrench
+from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation
@@ -68,7 +69,7 @@ def pull_rows(contact, own, scene, touch):
         else:
             u_bar = V
     n_bar = add3(n_bar, pull_tangents(n, t_bar, u_bar))
-    pull_frame(contact, own, scene, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b)
+    pull_frame(contact, own, scene, touch.geometries, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b)
 
 
 @inline
@@ -101,7 +102,7 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
         H = contact.Ha if side == 0 else contact.Hb
         add_to3(bar.xn, weight, load3(H))
         add_to3(bar.phin, weight, load3(H[3:]))
-    pull_gap(contact, own, weight, load3(contact.n), load9(bodies[a].Rn), load9(bodies[b].Rn))
+    pull_gap(contact, own, scene.shapes, touch.geometries, weight, load3(contact.n), load9(bodies[a].Rn), load9(bodies[b].Rn))
     # impulses in the bodies' equations, the sliding velocity
     eta = (0.0, w00 * b1 + w01 * b2, w01 * b1 + w11 * b2)
     for k in range(3):
@@ -131,7 +132,7 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
             if contact.bounced == 2:
                 add_to6(field[side, 0], bound, touch.velocity[FALL, body])
                 add_to6(touch.dvelocity[FALL, body], bound, G)
-        pull_gap(contact, own, bound / dt, load3(contact.n0), load9(touch.rows_at[a].R), load9(touch.rows_at[b].R))
+        pull_gap(contact, own, scene.shapes, touch.geometries, bound / dt, load3(contact.n0), load9(touch.rows_at[a].R), load9(touch.rows_at[b].R))
     pull_rows(contact, own, scene, touch)
 
 
@@ -275,6 +276,7 @@ def pull_nodes(scene, model, bodies, bars, touch, dt, h):
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         pull_limit(limit, touch.limits[i], model.joints[limit.joint], bodies, bars, touch, dt, h)
+    fold_pairs(scene, touch)  # pass by pass: where impulses are not unique, weights of single contacts are far larger than their sum
 
 
 @kernel

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE
+from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.formulations.maximal.pull_joints import add_to3
+from dalembert.formulations.maximal.pull_shapes import pull_top
+from dalembert.formulations.maximal.pull_smooth import pull_smooth
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
 
 #: step (m) of fourth-order differences of a terrain's normal
 STEP = 1e-4
@@ -34,8 +36,12 @@ def pull_vector(pose_phi, vector_bar, R, vector, bar):
 
 
 @kernel
-def pull_gap(contact, own, weight, n, Ra, Rb):
+def pull_gap(contact, own, shapes, geometry_bars, weight, n, Ra, Rb):
     """Features of a contact by its gap, weighted, at a pose with normal ``n``; what poses have of it are the rows of its gradient."""
+    if contact.kind == SMOOTH:
+        pull_top(shapes.geometries[contact.first], shapes.corners, geometry_bars[contact.first], mat_t_vec(Ra, neg3(n)), -weight)
+        pull_top(shapes.geometries[contact.second], shapes.corners, geometry_bars[contact.second], mat_t_vec(Rb, n), -weight)
+        return
     local = mat_t_vec(Ra, n)
     add_to3(own.point, weight, local)
     if contact.kind == PLANE:
@@ -74,8 +80,11 @@ def pull_tangents(n, t_bar, u_bar):
 
 
 @kernel
-def pull_frame(contact, own, scene, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b):
+def pull_frame(contact, own, scene, geometry_bars, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b):
     """Normal and point of a contact (world), with bars, by the poses of both bodies and its features."""
+    if contact.kind == SMOOTH:
+        pull_smooth(contact, scene.shapes, geometry_bars, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b)
+        return
     point, radius = load3(contact.point), contact.radius
     if contact.kind == PLANE:
         if contact.support == BALL_SUPPORT:

@@ -1,141 +1,105 @@
 """Bars of the features of pairs of shapes: by the shapes they belong to, and by the poses at which the narrow phase finds them.
 
-Features are fixed in their bodies but for the points of a clipped face (``contact.narrow.face_contacts``), which move over it as the two
-bodies move; how is differenced (fourth order).
+Features are points of their shapes, radii, and half-spaces that touch a shape. All are fixed in their bodies but for points of a clipped face
+(``contact.clipped``), which move over it as the two bodies move.
 """
 from __future__ import annotations
 
-from dalembert.contact.polyhedra import face_contacts
-from dalembert.contact.records import PLANE, POLYHEDRON, ROUND
+from dalembert.contact.clipped import find_planes, plane_of, rim_plane
+from dalembert.contact.records import ELLIPSOID_SUPPORT, PLANE, SMOOTH
 from dalembert.formulations.maximal.pull_joints import add_to3
+from dalembert.formulations.maximal.pull_shapes import pull_own_point, pull_top
 from dalembert.kernels import inline, kernel
-from dalembert.spatial import so3
-from dalembert.spatial.tuples import (
-    add3,
-    cross3,
-    dot3,
-    load3,
-    load9,
-    mat_mul,
-    mat_t_vec,
-    mat_vec,
-    scale3,
-    store3,
-    store9,
-    sub3,
-)
-
-#: step (m or rad) of the differences
-STEP = 2e-4
-#: points nearer (m) than this to a corner are that corner
-CORNER = 1e-10
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 
 @kernel
 def fold_pairs(scene, touch):
-    """Give the bars of features of pairs, once those of a step are known, to shapes and poses: the next step has others."""
+    """Give the bars of features of pairs, once those of a step are known, to shapes and poses: the next step has others.
+
+    Where impulses are not unique, those of single contacts are far larger than their sum: a pair's are added up before they join others.
+    """
     pairs, geometries = scene.shapes.pairs, scene.shapes.geometries
     for k in range(pairs.shape[0]):
         pair = pairs[k]
-        if geometries[pair.i].form == POLYHEDRON and geometries[pair.j].form == POLYHEDRON:
-            pull_clipped(scene, touch, pair)
+        clear_shape(touch.pair[0])
+        clear_shape(touch.pair[1])
         for s in range(pair.first, pair.first + pair.slots):
             contact, own = scene.contacts[s], touch.contacts[s]
-            if contact.awake == 0:
+            if contact.awake == 0 or contact.kind == SMOOTH:
                 continue
             straight = geometries[pair.i].body == contact.a
             first, second = (pair.i, pair.j) if straight else (pair.j, pair.i)
-            fold_round(geometries[first], touch.rounds[first], load3(contact.point), load3(own.point), own.radius)
-            fold_round(geometries[second], touch.rounds[second], load3(contact.point_b), load3(own.point_b), own.radius_b)
+            of_a, of_b = (touch.pair[0], touch.pair[1]) if straight else (touch.pair[1], touch.pair[0])
+            fold_feature(contact, own, scene.shapes, touch, geometries[first], geometries[second], of_a, of_b)
             own.radius = own.radius_b = own.offset = 0.0
             for c in range(3):
                 own.point[c] = own.point_b[c] = own.axis[c] = own.axis_b[c] = own.semi[c] = own.turn[c] = 0.0
+        add_shape(touch.geometries[pair.i], touch.pair[0])
+        add_shape(touch.geometries[pair.j], touch.pair[1])
 
 
 @inline
-def fold_round(geometry, bar, point, point_bar, radius_bar):
-    """A ball on a round geometry: at its middle or one of its ends."""
-    if geometry.form == ROUND:
-        bar.radius += radius_bar
-        add_to3(bar.position, 1.0, point_bar)
-        if geometry.half > 0.0:
-            axis = load3(geometry.axis)
-            bar.half += dot3(sub3(point, load3(geometry.position)), axis) / geometry.half * dot3(axis, point_bar)
+def clear_shape(bar):
+    """Bars of a shape: nothing."""
+    bar.radius = bar.half = 0.0
+    for c in range(3):
+        bar.semi[c] = bar.position[c] = 0.0
+
+
+@inline
+def add_shape(bar, more):
+    """Add the bars of a shape to others."""
+    bar.radius += more.radius
+    bar.half += more.half
+    for c in range(3):
+        bar.semi[c] += more.semi[c]
+        bar.position[c] += more.position[c]
 
 
 @kernel
-def pull_clipped(scene, touch, pair):
-    """Points of a polyhedron that lie over a face of another one, weighed with their bars, by both poses."""
-    _, geometries, corners, planes, loops, starts, _, polygon = scene.shapes
-    which = first_moving(scene.contacts, pair, geometries, corners)
-    if which < 0:
-        return
-    lead = scene.contacts[which]
-    if lead.kind != PLANE:
-        return
-    straight = geometries[pair.i].body == lead.a
-    ga, gb = geometries[pair.i if straight else pair.j], geometries[pair.j if straight else pair.i]
-    face = -1
-    for f in range(gb.first_face, gb.first_face + gb.faces):
-        if planes[f, 3] == lead.offset and planes[f, 0] == lead.normal[0] and planes[f, 1] == lead.normal[1] and planes[f, 2] == lead.normal[2]:
-            face = f
-    if face < 0:
-        return
-    A, B = touch.rows_at[ga.body], touch.rows_at[gb.body]
-    x, R = load3(A.x), load9(A.R)
-    by_x = (0.0, 0.0, 0.0)
-    by_phi = (0.0, 0.0, 0.0)
-    for c in range(6):
-        total = 0.0
-        for n in range(4):
-            size = (1.0, -1.0, 2.0, -2.0)[n] * STEP
-            share = (8.0, -8.0, -1.0, 1.0)[n] / (12.0 * STEP)
-            move = (size if c % 3 == 0 else 0.0, size if c % 3 == 1 else 0.0, size if c % 3 == 2 else 0.0)
-            if c < 3:
-                store3(A.x, add3(x, move))
-            else:
-                store9(A.R, mat_mul(R, so3.exp_matrix(move)))
-            face_contacts(touch.trial, 0, pair.slots, touch.rows_at, ga, gb, face, corners, planes, loops, starts, polygon)
-            for s in range(pair.slots):
-                contact = scene.contacts[pair.first + s]
-                if moves(contact, ga, corners):
-                    total += share * dot3(within(contact, load3(touch.contacts[pair.first + s].point)), load3(touch.trial[s].point))
-            store3(A.x, x)
-            store9(A.R, R)
-        slope = (total if c % 3 == 0 else 0.0, total if c % 3 == 1 else 0.0, total if c % 3 == 2 else 0.0)
-        by_x, by_phi = (add3(by_x, slope), by_phi) if c < 3 else (by_x, add3(by_phi, slope))
-    # moving both bodies together changes nothing
-    add_to3(touch.rows_bar[ga.body].x, 1.0, by_x)
-    add_to3(touch.rows_bar[ga.body].phi, 1.0, by_phi)
-    add_to3(touch.rows_bar[gb.body].x, -1.0, by_x)
-    turned = add3(cross3(sub3(x, load3(B.x)), by_x), mat_vec(R, by_phi))
-    add_to3(touch.rows_bar[gb.body].phi, -1.0, mat_t_vec(load9(B.R), turned))
+def fold_feature(contact, own, shapes, touch, ga, gb, of_a, of_b):
+    """The bars of one feature, to its shapes."""
+    if find_planes(contact, ga, gb, shapes, touch.found_at[contact.a], touch.found_at[contact.b], touch.codes):
+        pull_clipped(contact, own, shapes, touch, ga, gb, of_a, of_b)
+    else:
+        pull_own_point(ga, of_a, load3(contact.point), load3(own.point))
+    if contact.radius > 0.0:  # points on the rim of a cylinder have none
+        of_a.radius += own.radius
+    if contact.kind == PLANE:
+        if contact.support == ELLIPSOID_SUPPORT:
+            add_to3(of_a.semi, 1.0, load3(own.semi))
+        pull_top(gb, shapes.corners, of_b, load3(contact.normal), own.offset)
+    else:
+        pull_own_point(gb, of_b, load3(contact.point_b), load3(own.point_b))
+        of_b.radius += own.radius_b
 
 
 @inline
-def moves(contact, geometry, corners):
-    """Whether a contact's point is none of its shape's corners, and so is another one at another pose."""
-    if contact.awake == 0:
-        return False
-    for k in range(geometry.first_corner, geometry.first_corner + geometry.corners):
-        d = sub3(load3(contact.point), load3(corners[k]))
-        if dot3(d, d) < CORNER * CORNER:
-            return False
-    return True
-
-
-@inline
-def within(contact, d):
-    """The part of a vector (a's frame) along which the point of a clipped face can move."""
-    f = load3(contact.axis)
-    return sub3(d, scale3(dot3(f, d), f))
-
-
-@inline
-def first_moving(contacts, pair, geometries, corners):
-    """Index of the first contact of a pair whose point moves, or -1."""
-    for s in range(pair.first, pair.first + pair.slots):
-        own = pair.i if geometries[pair.i].body == contacts[s].a else pair.j
-        if moves(contacts[s], geometries[own], corners):
-            return s
-    return -1
+def pull_clipped(contact, own, shapes, touch, ga, gb, of_a, of_b):
+    """A point of a side of a that lies over a face of b, where the planes in ``touch.codes`` meet."""
+    codes, A, B = touch.codes, touch.found_at[contact.a], touch.found_at[contact.b]
+    bar_a, bar_b = touch.found_bar[contact.a], touch.found_bar[contact.b]
+    n0, _ = plane_of(shapes, codes[0], codes[3], A, B)
+    n1, _ = plane_of(shapes, codes[1], codes[3], A, B)
+    n2, _ = plane_of(shapes, codes[2], codes[3], A, B)
+    p, p_bar = load3(contact.point), load3(own.point)
+    volume = dot3(n0, cross3(n1, n2))
+    P = sub3(add3(load3(A.x), mat_vec(load9(A.R), p)), load3(B.x))
+    # what is along the side's own normal is its offset's alone, to the last digit
+    out = dot3(p_bar, n0)
+    p_bar = sub3(p_bar, scale3(out, n0))
+    for k in range(3):
+        n, across = (n0, cross3(n1, n2)) if k == 0 else (n1, cross3(n2, n0)) if k == 1 else (n2, cross3(n0, n1))
+        weight = dot3(p_bar, across) / volume + (out if k == 0 else 0.0)  # bar of the plane's offset
+        if codes[k] >= 0:
+            pull_top(ga, shapes.corners, of_a, n, weight)
+            continue
+        m, _ = rim_plane(shapes, codes[3], -1 - codes[k])
+        world = mat_vec(load9(B.R), m)
+        corner = load3(shapes.corners[shapes.loops[shapes.starts[codes[3]] - 1 - codes[k]]])
+        pull_own_point(gb, of_b, corner, scale3(weight, m))
+        add_to3(bar_a.x, -weight, world)
+        add_to3(bar_a.phi, -weight, cross3(p, n))
+        add_to3(bar_b.x, weight, world)
+        add_to3(bar_b.phi, weight, cross3(mat_t_vec(load9(B.R), P), m))

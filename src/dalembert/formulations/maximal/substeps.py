@@ -57,15 +57,23 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:
-    """Cover an interval in 1, 2, 4, ... equal steps; with contacts in such that do not spoil the energy, or else in the shortest. False, and the state
-    as it was, where none succeed."""
-    before, coarse = cover.keep_state(), range(engine.options.max_halvings + 1)
+    """Cover an interval in 1, 2, 4, ... equal steps; with contacts in such that do not spoil the energy, or else in those that leave the least of it.
+
+    False, and the state as it was, where none succeed.
+    """
+    before, halvings = cover.keep_state(), range(engine.options.max_halvings + 1)
+    if not engine.lingers and any(cover.parts(before, 1 << halving) for halving in halvings):
+        return True
+    engine.watch(False)
     try:
-        for watched, halvings in ((False, coarse),) if engine.lingers else ((True, coarse), (False, reversed(coarse))):
-            engine.watch(watched)
-            if any(cover.parts(before, 1 << halving) for halving in halvings):
-                return True
-        return False
+        if engine.lingers:
+            return any(cover.parts(before, 1 << halving) for halving in halvings)
+        left = {}
+        for halving in halvings:
+            if cover.parts(before, 1 << halving):
+                left[halving] = cover.energies()[0]
+                cover.restore(before)
+        return bool(left) and cover.parts(before, 1 << min(left, key=left.__getitem__))
     finally:
         engine.watch(True)
 

@@ -10,7 +10,7 @@ from dalembert.contact.records import Tape as Forces
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import MaximalAdjoint
 from dalembert.formulations.maximal.contact_engine import Section, with_forces
-from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, LIMIT_BAR, ROUND_BAR, Touch, new_touch
+from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, GEOMETRY_BAR, LIMIT_BAR, Touch, new_touch
 from dalembert.formulations.maximal.touching_names import TouchingNames
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.mechanism.mechanism import Body
@@ -22,16 +22,15 @@ def forces_as_loads(inputs: Inputs, forces: Forces, knots: int) -> Inputs:
 
 
 class TouchingAdjoint(MaximalAdjoint):
-    """Bars of contacts with grounds, of limits and of round shapes are gathered over all lists of what was near."""
+    """Bars of contacts with grounds, of limits and of shapes are gathered over all lists of what was near."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         engine = self.engine
         self.grounds = np.zeros(len(engine.grounds.contacts), CONTACT_BAR)
         self.limits = np.zeros(len(engine.scene.limits), LIMIT_BAR)
-        self.rounds = np.zeros(len(engine.pairs.found), ROUND_BAR)
+        self.geometries = np.zeros(len(engine.pairs.found), GEOMETRY_BAR)
         self.laws: dict[tuple[int, int], np.ndarray] = {}  # of pairs of geometries: friction, restitution
-        self.met: set[int] = set()  # geometries of pairs that were awake
         self.names = TouchingNames(engine)
 
     def sections(self, tape: TouchingTape) -> Iterator[tuple[Section, Touch]]:
@@ -43,7 +42,8 @@ class TouchingAdjoint(MaximalAdjoint):
 
     def new_touch(self, section: Section) -> Touch:
         """Room for the bars of a section: rows are taken at the knot."""
-        return new_touch(section.scene, self.engine.sizes[0], section.graph.work.bodies, self.bars.bodies)
+        at_knot = section.graph.work.bodies, self.bars.bodies
+        return new_touch(section.scene, self.engine.sizes[0], at_knot, at_knot)
 
     def gather(self, section: Section, touch: Touch) -> None:
         """Take the bars of a list of contacts as those of the mechanism's own."""
@@ -52,18 +52,12 @@ class TouchingAdjoint(MaximalAdjoint):
             np.add.at(self.grounds[name], standing, touch.contacts[name][: len(standing)])
         for name in LIMIT_BAR.names or ():
             self.limits[name] += touch.limits[name]
-        for name in ROUND_BAR.names or ():
-            self.rounds[name] += touch.rounds[name]
+        for name in GEOMETRY_BAR.names or ():
+            self.geometries[name] += touch.geometries[name]
         for pair in section.scene.shapes.pairs:
             slots = touch.contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])]
             both = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(2))
             both += slots["friction"].sum(), slots["restitution"].sum()
-            if np.any(slots["b"]):
-                self.met |= {int(pair["i"]), int(pair["j"])}
-
-    def touched(self, geometry: int) -> bool:
-        """Whether a geometry of pairs was part of some step."""
-        return geometry in self.met
 
     def parameter(self, name: str) -> np.ndarray | None:
         owner, _, what = name.rpartition(".")

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
+from dalembert.contact.clipped import find_clipped
 from dalembert.contact.cone import node_matrix
 from dalembert.contact.events import end_gap
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
-from dalembert.contact.records import BALL_SUPPORT, PLANE, ROUND
+from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
 from dalembert.contact.shapes import PairList
+from dalembert.contact.support import core_support
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
 from dalembert.kernels import inline, kernel
 from dalembert.mechanism.mechanism import Mechanism
@@ -28,6 +30,8 @@ from dalembert.model.records import Model
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import dot3, load3, load9, mat_t_mul, sub3
 
+#: points nearer (m) than this to a corner are that corner
+CORNER = 1e-10
 #: features of contacts with grounds
 FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "restitution", "friction")
 
@@ -91,13 +95,17 @@ def read_nodes(scene, dt, values):
 
 
 class Held(NamedTuple):
-    """Where a step ends: gradients of the gaps of what is awake, and of all limits' coordinates, by both bodies' poses; of gaps by the
-    contact's point, the point; and the poses.
+    """Where a step ends: gradients of the gaps of what is awake, and of all limits' coordinates, by both bodies' poses; features of
+    contacts whose gaps are linear in them, points against half-spaces; and the poses.
     """
 
     H: np.ndarray  # (contacts + limits, 2, 6)
-    lever: np.ndarray  # (contacts, 3) body a's frame
+    linear: np.ndarray  # (contacts,) whether the gap is linear in the features
+    lever: np.ndarray  # (contacts, 3) gradient by the contact's point, body a's frame
+    codes: np.ndarray  # (contacts, 4) planes that meet in it (``contact.clipped``), -1 first where it is a point of its shape
     point: np.ndarray  # (contacts, 3)
+    level: np.ndarray  # (contacts,) radius and offset; and the offset of the side on which a point moves
+    side: np.ndarray  # (contacts,)
     x: np.ndarray  # (n + 1, 3)
     R: np.ndarray  # (n + 1, 9)
 
@@ -114,18 +122,36 @@ def moved(bodies, held, index, a, b):
     return total
 
 
+@inline
+def feature_gap(contact, shapes, held, index):
+    """How a gap that is linear in its features changes with them. A point that moves over a side stays in its plane, whatever rounding makes of it."""
+    lever, codes = load3(held.lever[index]), held.codes[index]
+    d = sub3(load3(contact.point), load3(held.point[index]))
+    gap = held.level[index] - contact.radius - contact.offset
+    if codes[0] >= 0:
+        f = load3(contact.axis)
+        gap += dot3(lever, f) * (shapes.planes[codes[0], 3] - held.side[index] - dot3(f, d))
+    return gap + dot3(lever, d)
+
+
 @kernel
-def gaps_beside(scene, bodies, held, dt, values):
-    """Gaps and ends of limits over dt less their bounds into ``values`` (nodes, 3), but for constants, by how far the pose at the end is from that held."""
+def gaps_beside(scene, bodies, held, dt, beside, values):
+    """Gaps and ends of limits over dt less their bounds into ``values`` (nodes, 3), but for constants, by how far the pose at the end is from that held.
+
+    Not ``beside``: of another model, and only of what is linear in its features.
+    """
     count = 0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake == 0:
             continue
-        gap = dot3(load3(held.lever[count]), sub3(load3(contact.point), load3(held.point[count])))
-        gap += moved(bodies, held, count, contact.a, contact.b)
-        values[count, 0] = gap / dt - contact.bound
+        if beside or held.linear[count]:
+            gap = feature_gap(contact, scene.shapes, held, count) if held.linear[count] else 0.0
+            gap += moved(bodies, held, count, contact.a, contact.b)
+            values[count, 0] = gap / dt - contact.bound
         count += 1
+    if not beside:
+        return
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         gap = moved(bodies, held, count, limit.a, limit.b)
@@ -166,6 +192,29 @@ def linear_rows(scene, S, values, impulses, laws, h, rows):
         count += 1
 
 
+def own_point(before: Shapes, after: Shapes, number: int, point: np.ndarray) -> np.ndarray:
+    """A point (3,) of a shape on another one like it, at the same share of every size; in the body's frame. Corners are corners to the last digit."""
+    old, new = before.geometries[number], after.geometries[number]
+    d = point - old["position"]
+    if old["form"] == POLYHEDRON:
+        own = slice(int(old["first_corner"]), int(old["first_corner"]) + int(old["corners"]))
+        away = np.abs(before.corners[own] - point).max(axis=1)
+        if away.min() < CORNER:
+            return after.corners[own][away.argmin()]
+        frame = old["frame"].reshape(3, 3)
+        part = np.divide(new["semi"], old["semi"], out=np.ones(3), where=old["semi"] > 0.0)
+        d = frame @ (part * (frame.T @ d))
+    elif old["form"] != ELLIPSOID and old["half"] > 0.0:
+        along = (d @ old["axis"]) * old["axis"]
+        d = new["half"] / old["half"] * along + (new["radius"] / old["radius"] if old["form"] == CYLINDER else 1.0) * (d - along)
+    return new["position"] + d
+
+
+def height(shape: np.ndarray, corners: np.ndarray, n: np.ndarray) -> float:
+    """Support function (m) of a shape along a unit vector of its body's frame."""
+    return float(np.dot(core_support(shape, corners, (float(n[0]), float(n[1]), float(n[2]))), n) + shape["skin"])
+
+
 class TouchingNodes:
     """The nodes of a step in a forward pass: which are part of it, and their numbers for each model."""
 
@@ -176,36 +225,36 @@ class TouchingNodes:
         self.own = touching_model(engine.mechanism)
         self.section: Any = None
 
-    def awake(self) -> np.ndarray:
-        """Indices of the solver's nodes of what is awake in the scene, and of all limits."""
+    def awake(self, found_at: np.ndarray) -> np.ndarray:
+        """Indices of the solver's nodes of what is awake in the scene, and of all limits. ``found_at``: bodies where features were found."""
         scene = self.section.scene
         self.contacts = np.flatnonzero(scene.contacts["awake"])
         self.laws = self._laws()
-        self.added = self._added()
+        self.base = scene.contacts.copy()
+        self.codes = np.zeros((len(scene.contacts), 4), np.int64)
+        find_clipped(scene, found_at, self.codes)
         return np.concatenate([scene.contacts["node"][self.contacts], scene.limits["node"]]).astype(int)
 
-    def _added(self) -> list[tuple[int, str, int, float, np.ndarray]]:
-        """Balls of round shapes in contacts that the watch added on the way, which are not looked for again: contact, side ("" or "_b"), geometry, radius, point."""
-        scene, found = self.section.scene, []
-        geometries = self.own.pairs.shapes.geometries
-        for pair in scene.shapes.pairs:
+    def _put_features(self, one: TouchingModel) -> None:
+        """Features of pairs, as they were, with the shapes of a model: points keep their share of every size, half-spaces touch their shapes."""
+        contacts, before, after = self.section.scene.contacts, self.own.pairs.shapes, one.pairs.shapes
+        for pair in self.section.scene.shapes.pairs:
             for slot in range(int(pair["first"]), int(pair["first"]) + int(pair["slots"])):
-                contact = scene.contacts[slot]
-                if contact["awake"] and contact["added"]:
-                    sides = ("", "_b") if geometries["body"][pair["i"]] == contact["a"] else ("_b", "")
-                    for side, geometry in zip(sides, (int(pair["i"]), int(pair["j"]))):
-                        if geometries["form"][geometry] == ROUND:
-                            found.append((slot, side, geometry, float(contact[f"radius{side}"]), contact[f"point{side}"].copy()))
-        return found
-
-    def _put_added(self, one: TouchingModel) -> None:
-        """Round shapes of a model: balls stay at the same part of an axis."""
-        contacts, before, after = self.section.scene.contacts, self.own.pairs.shapes.geometries, one.pairs.shapes.geometries
-        for slot, side, geometry, radius, point in self.added:
-            old, new = before[geometry], after[geometry]
-            part = (point - old["position"]) @ old["axis"] / old["half"] if old["half"] > 0.0 else 0.0
-            contacts[f"radius{side}"][slot] = radius + new["radius"] - old["radius"]
-            contacts[f"point{side}"][slot] = point + new["position"] - old["position"] + part * (new["half"] * new["axis"] - old["half"] * old["axis"])
+                kept = self.base[slot]
+                if not kept["awake"]:
+                    continue
+                ends = (int(pair["i"]), int(pair["j"]))
+                first, second = ends if before.geometries["body"][ends[0]] == kept["a"] else ends[::-1]
+                old, new = before.geometries[first], after.geometries[first]
+                contacts["point"][slot] = own_point(before, after, first, kept["point"])
+                contacts["radius"][slot] = kept["radius"] + (new["radius"] - old["radius"] if kept["radius"] > 0.0 else 0.0)
+                contacts["semi"][slot] = new["semi"]
+                old, new = before.geometries[second], after.geometries[second]
+                if kept["kind"] == PLANE:
+                    contacts["offset"][slot] = kept["offset"] + height(new, after.corners, kept["normal"]) - height(old, before.corners, kept["normal"])
+                else:
+                    contacts["point_b"][slot] = own_point(before, after, second, kept["point_b"])
+                    contacts["radius_b"][slot] = kept["radius_b"] + new["radius"] - old["radius"]
 
     def _friction(self, one: TouchingModel) -> np.ndarray:
         """(nodes,) coefficients of friction of a model."""
@@ -227,18 +276,20 @@ class TouchingNodes:
     def hold(self, bodies: np.ndarray) -> None:
         """The step as it ends is the one that gaps are compared with."""
         contacts, limits = self.section.scene.contacts[self.contacts], self.section.scene.limits
-        turned = np.einsum("kji,kj->ki", bodies["Rn"][contacts["a"]].reshape(-1, 3, 3), contacts["n"])
-        lever = turned - np.einsum("ki,ki,kj->kj", turned, contacts["axis"], contacts["axis"])
-        moving = (contacts["kind"] == PLANE) & (contacts["support"] == BALL_SUPPORT) & np.any(contacts["axis"], axis=1)
+        lever = np.einsum("kji,kj->ki", bodies["Rn"][contacts["a"]].reshape(-1, 3, 3), contacts["n"])
+        linear = (contacts["kind"] == PLANE) & (contacts["support"] == BALL_SUPPORT)
         H = np.concatenate([np.stack([nodes["Ha"], nodes["Hb"]], axis=1) for nodes in (contacts, limits)])
-        self.held = Held(H, np.where(moving[:, None], lever, 0.0), contacts["point"].copy(), bodies["xn"].copy(), bodies["Rn"].copy())
+        codes, planes = self.codes[self.contacts], self.own.pairs.shapes.planes
+        side = np.zeros(len(contacts))
+        side[codes[:, 0] >= 0] = planes[codes[codes[:, 0] >= 0, 0], 3]
+        level = contacts["radius"] + contacts["offset"]
+        self.held = Held(H, linear, lever, codes, contacts["point"].copy(), level, side, bodies["xn"].copy(), bodies["Rn"].copy())
 
     def read(self, scene: Any, bodies: np.ndarray, dt: float, beside: bool) -> np.ndarray:
         """(nodes, 3) what nodes look at. ``beside``: of another state, not of another model."""
         values = np.zeros((len(self.contacts) + len(scene.limits), 3))
         read_nodes(scene, dt, values)
-        if beside:
-            gaps_beside(scene, bodies, self.held, dt, values)
+        gaps_beside(scene, bodies, self.held, dt, beside, values)
         return values
 
     def put(self, offset: float, tangent: np.ndarray, model: Model) -> Any:
@@ -251,7 +302,7 @@ class TouchingNodes:
         for pair in scene.shapes.pairs:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
             contacts["restitution"][int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.restitution  # type: ignore[union-attr]
-        self._put_added(one)
+        self._put_features(one)
         limits["end"], limits["restitution"] = one.limits["end"], one.limits["restitution"]
         count = len(self.contacts)
         contacts["gamma"][self.contacts] += offset * tangent[:count, 0]

@@ -11,7 +11,6 @@ from dalembert.errors import GradientError
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.mechanism.parameters import ENDS, SIZES, resized
-from dalembert.mechanism.shapes import Capsule, Sphere
 from dalembert.mechanism.touching import Surface, Touching
 
 #: of joints
@@ -20,6 +19,8 @@ LAWS = ("friction", "restitution")
 #: step, as part of a size, of central differences of features, which are linear in it
 STEP = 1e-3
 FEATURES = ("point", "radius", "axis", "semi")
+#: what numbers of a shape are among those of geometries of pairs, and which part of them
+IN_SHAPES = {"position": ("position", 1.0), "radius": ("radius", 1.0), "length": ("half", 0.5), "size": ("semi", 0.5), "semi_axes": ("semi", 1.0)}
 
 
 class TouchingNames:
@@ -118,20 +119,9 @@ class TouchingNames:
                 total[index] = sum(float(np.sum(adjoint.grounds[name][[i for i, *_ in own]] * (ends[0][name] - ends[1][name]))) / step for name in FEATURES)
         for k, geometry in enumerate(self.engine.pairs.found):
             if _is_of(geometry, element):
-                total = total + self._of_round(k, geometry, what, value, adjoint)
+                name, share = IN_SHAPES[what]
+                total = total + share * adjoint.geometries[k][name]
         return total if value.shape else np.array(float(total))
-
-    def _of_round(self, k: int, geometry: Geometry, what: str, value: np.ndarray, adjoint: Any) -> np.ndarray:
-        if not isinstance(geometry.shape, Sphere | Capsule):
-            if any(k in pair and np.any(both) for pair, both in adjoint.laws.items()) or adjoint.touched(k):
-                raise GradientError(
-                    f"runs cannot be differentiated by {what!r} of {geometry.name!r} yet: of pairs that touch, sizes and places of balls and capsules are known"
-                )
-            return np.zeros(value.shape)
-        bar = adjoint.rounds[k]
-        if what == "position":
-            return bar["position"].copy()
-        return np.array(bar["radius"] if what == "radius" else 0.5 * bar["half"])
 
     def _features(self, element: Any, what: str, value: np.ndarray, index: tuple, part: float, own: list) -> np.ndarray:
         """Features of an element's contacts with grounds, with one number changed."""

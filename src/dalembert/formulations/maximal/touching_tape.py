@@ -93,16 +93,11 @@ class TouchingTape(Tape):
         return [(page.entry, end, page.places) for page, end in zip(self.pages, ends) if end > page.entry]
 
 
-def refuse_touching(mechanism: Mechanism, general: bool) -> None:
-    """What touches in ways that have no adjoint yet. ``general``: some shapes are cylinders or ellipsoids."""
+def refuse_touching(mechanism: Mechanism) -> None:
+    """What touches in ways that have no adjoint yet."""
     for joint in mechanism.joints:
         if joint.type.bearing is not None:
             raise GradientError(
                 f"runs of {mechanism.name!r} cannot be differentiated yet: joint {joint.name!r} has a bearing, whose friction follows its load; "
                 "use friction= (a bound) instead"
             )
-    if general:
-        raise GradientError(
-            f"runs of {mechanism.name!r} cannot be differentiated yet: pairs of cylinders or ellipsoids may touch in it, whose features have "
-            "no adjoint; use balls, capsules and boxes"
-        )

@@ -5,11 +5,9 @@ own, whose bars go through the tree to the coordinates that it stands at.
 """
 from __future__ import annotations
 
-from math import inf
-
 from dalembert.contact.nodes import Encounter
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, BY_ONE, BY_TWO
-from dalembert.formulations.maximal.lasting import pull_forces_at_knot
+from dalembert.formulations.maximal.lasting import pull_forces_at_knot, put_momenta, resting_at
 from dalembert.formulations.maximal.pull_contacts import (
     add_node_weights,
     clear_node_weights,
@@ -48,7 +46,7 @@ from dalembert.formulations.reduced.pull_tree import (
 from dalembert.formulations.reduced.tape import begin_bars, end_bars, is_vector
 from dalembert.formulations.reduced.tree_solve import solve_transposed
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3, store3
+from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec
 from dalembert.spatial.twists import dot6, load6
 
 node_residual = kernels.residual
@@ -232,8 +230,31 @@ def pull_pose(stage, bars, seen):
 
 
 @kernel
+def pull_where_found(there, knot, tape, entry, bars, touch, nodes, seen):
+    """From bars of the knot's pose, where features of pairs were found, to those of its coordinates, if there are any."""
+    model, tree = there.model, there.tree
+    some = False
+    clear_frames(bars, seen)
+    for i in range(model.bodies.shape[0] - 1):
+        bar, found = bars.bodies[i], touch.found_bar[i]
+        for k in range(3):
+            some = some or found.x[k] != 0.0 or found.phi[k] != 0.0
+            bar.x[k], bar.phi[k] = found.x[k], found.phi[k]
+            found.x[k] = found.phi[k] = 0.0
+        for k in range(6):
+            bar.du[k] = 0.0
+    if not some:
+        return
+    place_past(model, tree, knot, tape.nodes[entry], False)
+    pull_pose(there, bars, seen)
+    for i in range(tree.shape[0]):
+        got = seen[i]
+        add_to3(nodes[i].total, 1.0, load3(got.turn) if is_vector(tree[i], tape.nodes[entry, i].chart) else load3(got.x))
+
+
+@kernel
 def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
-    """From bars of the pose where rows are taken, and of the velocities that restitution looks at, to those of what a stage began with.
+    """From bars of the poses where rows are taken and features were found, and of the velocities that restitution looks at, to those of what a stage began with.
 
     The scratch ``knot`` stands where rows are taken.
     """
@@ -242,10 +263,14 @@ def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
     there = Stage(model, tree, stage.work, knot, stage.ties, c)
     clear_frames(bars, seen)
     for i in range(model.bodies.shape[0] - 1):
-        bar, at = bars.bodies[i], touch.rows_bar[i]
+        bar, at, found = bars.bodies[i], touch.rows_bar[i], touch.found_bar[i]
         for k in range(3):
             bar.x[k], bar.phi[k] = at.x[k], at.phi[k]
             at.x[k] = at.phi[k] = 0.0
+            if not guess:
+                bar.x[k] += found.x[k]
+                bar.phi[k] += found.phi[k]
+                found.x[k] = found.phi[k] = 0.0
         for k in range(6):
             before, fall = touch.dvelocity[BEFORE, i, k], touch.dvelocity[FALL, i, k]
             bar.du[k] = 0.5 * (before + fall) if rows_at == AFTER_SMOOTH else 0.0 if guess else before
@@ -265,6 +290,8 @@ def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
         if rows_at == BY_TWO:
             add_to3(bar.av, 3.0 * c, x)
         add_to3(bar.total[3:], -2.0 * c if rows_at == BY_TWO else c, x)
+    if guess:
+        pull_where_found(there, knot, tape, entry, bars, touch, nodes, seen)
     if rows_at != AFTER_SMOOTH:
         return
     place_past(model, tree, knot, tape.nodes[entry], True)
@@ -277,21 +304,6 @@ def pull_where_rows_are(stage, knot, tape, entry, bars, touch, nodes, seen):
         got = seen[i]
         add_to3(nodes[i].older, 1.0, load3(got.turn) if is_vector(tree[i], tape.nodes[entry, i].chart) else load3(got.x))
         add_to3(nodes[i].older[3:], 1.0, load3(got.v))
-
-
-@kernel
-def put_momenta(model, work, touch):
-    """Momenta just before the knot, by which impacts are known."""
-    for i in range(model.bodies.shape[0] - 1):
-        body, fixed = work.bodies[i], model.bodies[i]
-        store3(body.p, scale3(fixed.mass, load3(touch.velocity[BEFORE, i])))
-        store3(body.l, mat_vec(load9(fixed.inertia), load3(touch.velocity[BEFORE, i, 3:])))
-
-
-@inline
-def resting_at(rows_at, resting):
-    """Speed from which what closes in a stage is an impact: in steps of the method itself nothing is."""
-    return inf if rows_at in (BY_ONE, BY_TWO) else resting
 
 
 @kernel

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,16 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         return outcome, solved, size, used
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        if self.tape is None or not self.whole_steps:
+            return self.run_plain(numbers, recording, inputs, first, count, dt)
+        tape, self.tape = self.tape, None
+        try:
+            return self._run_kept(tape, numbers, recording, inputs, first, count, dt)
+        finally:
+            self.tape = tape
+
+    def run_plain(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        """``run``, whose steps are not kept as a whole."""
         begin_watch(self.maps, self.view(numbers).maps)
         done = TouchingEngine.run(self, numbers, recording, inputs, first, count, dt)
         check_maps(self.mechanism, self.maps)
@@ -136,16 +146,40 @@ class ContactEngine(TouchingEngine, ReducedEngine):
             self.note_trouble()
         return done
 
+    def _run_kept(self, tape: Any, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        """Step by step, each kept as a whole."""
+        from dalembert.formulations.reduced.stepwise import inputs_of_step
+
+        for index in range(count):
+            before, one = numbers.copy(), inputs_of_step(inputs, index)
+            if self.run_plain(numbers, recording, one, first + index, 1, dt) == 0:
+                return index
+            tape.keep(before, numbers, one, dt)
+        return count
+
     # ---- derivatives
 
-    def new_tape(self, steps: int) -> TouchingTape:
+    @cached_property
+    def whole_steps(self) -> bool:
+        """Whether its steps are differentiated as a whole, by differences."""
+        bearing = any(joint.type.bearing is not None for joint in self.mechanism.joints)
+        return not self.pulls or bearing
+
+    @property
+    def reach_beside(self) -> tuple[float, float]:
+        """How far mechanisms beside this one are in differences, by geometry and by other numbers, as part of the usual."""
+        from dalembert.formulations.reduced.contact_whole import REACH, WIDE
+
+        closes = len(self.grounds.contacts) or len(self.pairs.found) or bool(np.any(np.isfinite(self.scene.limits["end"])))
+        return (REACH if closes else WIDE, WIDE) if self.whole_steps else (1.0, 1.0)
+
+    def new_tape(self, steps: int) -> Any:
         """Room for what some steps leave behind."""
         self.refuse_derivatives()
-        if not self.pulls:
-            raise GradientError(
-                f"Reduced cannot differentiate runs of {self.mechanism.name!r} yet: contacts, limits or dry friction meet coordinate maps or charts that change in it; "
-                "use Variational or Implicit for maps, rotations='exponential' for charts"
-            )
+        if self.whole_steps:
+            from dalembert.formulations.reduced.stepwise import StepTape
+
+            return StepTape(len(self._new_state()), steps)
         make = partial(new_contact_tape, len(self.tree.nodes), len(self.ties.rows))
         return self.touching_tape(make, steps, 1 if self.options.method == "bdf1" else len(self.tableau.b))
 
@@ -168,6 +202,10 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         return failed
 
     def model_of(self, mechanism: Mechanism) -> Any:
+        if self.whole_steps:
+            from dalembert.formulations.reduced.contact_whole import whole_built
+
+            return whole_built(self, mechanism)
         from dalembert.formulations.reduced.contact_forward import TouchingBuilt
 
         touching, built = TouchingEngine.model_of(self, mechanism), ReducedEngine.model_of(self, mechanism)
@@ -175,6 +213,10 @@ class ContactEngine(TouchingEngine, ReducedEngine):
 
     def adjoint(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> Adjoint:
         """A backward pass over the first ``knots`` knots of a run."""
+        if self.whole_steps:
+            from dalembert.formulations.reduced.contact_whole import ContactSteps, WholeAdjoint
+
+            return WholeAdjoint(ContactSteps(self), self, recording.plain, inputs, knots, dt, coordinates, cotangents)
         from dalembert.formulations.reduced.contact_derivative import ContactAdjoint
 
         return ContactAdjoint(self, recording, inputs, knots, dt, coordinates, cotangents)
@@ -183,6 +225,11 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float, change: InputBars,
     ) -> Forward:
         """A forward pass over the first ``knots`` knots of a run."""
+        if self.whole_steps:
+            from dalembert.formulations.reduced.contact_whole import ContactSteps, WholeForward, step_numbers
+
+            free = step_numbers(self)
+            return WholeForward(ContactSteps(self), self, recording.plain, inputs, knots, dt, coordinates, models, step, change, free)
         from dalembert.formulations.reduced.contact_forward import ContactForward
 
         return ContactForward(self, recording, inputs, knots, dt, coordinates, models, step, change)

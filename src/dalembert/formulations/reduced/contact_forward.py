@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.contact.narrow import find_again
+from dalembert.contact.clipped import move_clipped
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON
 from dalembert.contact.records import Tape as Forces
@@ -18,14 +18,14 @@ from dalembert.formulations.implicit.contact_derivative import touch_of
 from dalembert.formulations.implicit.contact_tape import place_rows
 from dalembert.formulations.maximal.contact_engine import ContactRecording, Section
 from dalembert.formulations.maximal.forward import OFFSETS
-from dalembert.formulations.maximal.lasting import find_blows, lasting_forces
+from dalembert.formulations.maximal.lasting import find_blows, lasting_forces, put_momenta, resting_at
 from dalembert.formulations.maximal.stage_forces import read_steps
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
 from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
-from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter, put_momenta, resting_at
-from dalembert.formulations.reduced.contact_tape import place_past, recall_encounter, stand
+from dalembert.formulations.reduced.contact_adjoint import node_residual, open_encounter
+from dalembert.formulations.reduced.contact_tape import recall_encounter, stand
 from dalembert.formulations.reduced.encounter import measure, motion_to_end, solve_encounter_system
 from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.sensitivities import ReducedForward
@@ -46,9 +46,9 @@ class TouchingBuilt(NamedTuple):
 
 
 @kernel
-def evaluate_encounter(stage, scene, knot_at, touch):
+def evaluate_encounter(stage, scene, codes, touch):
     """Features at the knot, rows where they are taken, and the equations at the iterate; False when that is of no use."""
-    find_again(knot_at, scene.contacts, scene.shapes)
+    move_clipped(scene, touch.found_at, codes)
     place_rows(stage.model, stage.work, scene, touch.rows_at)
     bound_again(scene, touch.velocity[BEFORE], touch.velocity[FALL], stage.c)
     return motion_to_end(stage)[1] and node_residual(Encounter(stage, scene, stage.c))[1] and measure(stage)[1]
@@ -105,11 +105,11 @@ class ContactForward(ReducedForward):
         section = next(section for section in self.sections if section.begin <= entry < section.end)
         if section is not self.section:
             self.section, self.touch = section, touch_of(self.engine, section)
-            self.knot_at = self.touch.rows_at.copy()
         self.nodes.section = section
         self.recall(self.stage(self.base, float(tape.arrays.clock[entry, 0])), tape, entry)
         self.resting = resting_at(int(tape.arrays.rows_at[entry]), self.engine.options.resting_speed)
-        self.touching = self.nodes.awake()
+        assert self.touch is not None
+        self.touching = self.nodes.awake(self.touch.found_at)
 
     def recall(self, stage: Stage, tape: Any, entry: int) -> None:
         section = self.section
@@ -119,15 +119,13 @@ class ContactForward(ReducedForward):
 
     def move_nodes(self, stage: Stage, tape: Any, entry: int, beside: np.ndarray, step: float, tangent: np.ndarray) -> None:
         self.scene, self.beside = self.nodes.put(step, tangent, stage.model), stage.model is self.model
-        knot, past, bodies = self.engine.at_knot, tape.arrays.nodes[entry].copy(), self.engine.tree.node_of
+        knot, past = self.engine.at_knot, tape.arrays.nodes[entry].copy()
         for name in NODE_STATE.names or ():
             past[name] = beside[name]
-        place_past(stage.model, stage.tree, knot, past, False)
-        self.knot_at["x"][:-1], self.knot_at["R"][:-1] = knot.nodes["place"][bodies], knot.nodes["W"][bodies]
         stand(stage, knot, past, int(tape.arrays.rows_at[entry]), self.touch)
 
     def evaluate(self, stage: Stage) -> bool:
-        return evaluate_encounter(stage, self.scene, self.knot_at, self.touch)
+        return evaluate_encounter(stage, self.scene, self.nodes.codes, self.touch)
 
     def open(self, stage: Stage) -> bool:
         assert self.touch is not None

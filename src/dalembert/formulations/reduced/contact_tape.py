@@ -109,14 +109,25 @@ def write_velocities(tree, nodes, out):
 
 
 @kernel
+def write_pose(tree, nodes, bodies):
+    """Poses of the bodies from their nodes."""
+    for i in range(tree.shape[0]):
+        if tree[i].body >= 0:
+            at = bodies[tree[i].body]
+            store3(at.x, load3(nodes[i].place))
+            store9(at.R, load9(nodes[i].W))
+
+
+@kernel
 def stand(stage, knot, past, rows_at, touch):
-    """The pose where rows are taken, in the scratch ``knot`` and in ``touch``, and the velocities that restitution looks at."""
+    """The poses where features were found and where rows are taken, the latter in the scratch ``knot`` too, and the velocities that restitution looks at."""
     model, tree, nodes, velocity = stage.model, stage.tree, knot.nodes, touch.velocity
     if rows_at == AFTER_SMOOTH:
         place_past(model, tree, knot, past, True)
         write_velocities(tree, nodes, velocity[FALL])
     place_past(model, tree, knot, past, False)
     write_velocities(tree, nodes, velocity[BEFORE])
+    write_pose(tree, nodes, touch.found_at)
     for i in range(model.bodies.shape[0] - 1):
         for c in range(6):
             fall = 0.5 * (velocity[BEFORE, i, c] - velocity[FALL, i, c]) if rows_at == AFTER_SMOOTH else 0.0
@@ -124,11 +135,7 @@ def stand(stage, knot, past, rows_at, touch):
             velocity[BEFORE, i, c] -= fall
     if rows_at in (BY_ONE, BY_TWO):
         place_guess(stage, knot, past, rows_at == BY_TWO)
-    for i in range(tree.shape[0]):
-        if tree[i].body >= 0:
-            at = touch.rows_at[tree[i].body]
-            store3(at.x, load3(nodes[i].place))
-            store9(at.R, load9(nodes[i].W))
+    write_pose(tree, nodes, touch.rows_at)
 
 
 @kernel

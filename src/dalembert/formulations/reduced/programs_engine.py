@@ -103,8 +103,13 @@ def carry_loads(encounter):
 class ProgramsEngine(ContactEngine):
     """A mechanism with contacts stepped by linearly implicit Euler and quadratic programs."""
 
-    adjoint = None  # type: ignore[assignment]
-    without_derivatives = "solutions of the paper's programs are not differentiated; use an implicit method such as 'bdf2'"
+    whole_steps = True  # type: ignore[assignment]
+
+    @property
+    def reach_beside(self) -> tuple[float, float]:
+        from dalembert.formulations.reduced.contact_whole import WIDE
+
+        return WIDE, WIDE
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)

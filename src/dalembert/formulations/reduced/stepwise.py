@@ -222,17 +222,22 @@ class StageSteps(Steps):
     def after(self, tape: Any, entry: int) -> Snapshot:
         return self._snapshot(tape.arrays.after[entry])
 
+    def inputs(self, tape: Any, entry: int, offset: float, change: Change | None) -> Inputs:
+        """The inputs of a step, moved along a change."""
+        inputs, (bodies, joints, couplings) = tape.inputs[entry], self.engine.sizes
+        if change is None:
+            return inputs
+        target, stage = inputs.target.copy(), inputs.stage.copy()
+        target[1] += offset * change.aims[0, 0]
+        if len(stage):
+            stage[0] += offset * change.aims[1:, 0]
+        return Inputs(
+            filled(inputs.wrench, 1, (bodies, 6)) + offset * change.push, filled(inputs.joint, 1, (joints, 6)) + offset * change.force, target, stage,
+            filled(inputs.tension, 1, (couplings,)) + offset * change.tension,
+        )
+
     def make(self, tape: Any, entry: int, state: Snapshot, offset: float, change: Change | None, here: Built) -> Snapshot | None:
-        engine, inputs, (bodies, joints, couplings) = self.engine, tape.inputs[entry], self.engine.sizes
-        if change is not None:
-            target, stage = inputs.target.copy(), inputs.stage.copy()
-            target[1] += offset * change.aims[0, 0]
-            if len(stage):
-                stage[0] += offset * change.aims[1:, 0]
-            inputs = Inputs(
-                filled(inputs.wrench, 1, (bodies, 6)) + offset * change.push, filled(inputs.joint, 1, (joints, 6)) + offset * change.force, target, stage,
-                filled(inputs.tension, 1, (couplings,)) + offset * change.tension,
-            )
+        engine, inputs = self.engine, self.inputs(tape, entry, offset, change)
         begun = self._view(tape.arrays.before[entry].copy())
         begun.nodes[:], begun.maps[:] = state.nodes, state.maps
         outcome, _, _ = step.run_steps(

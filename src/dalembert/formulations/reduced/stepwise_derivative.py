@@ -243,7 +243,7 @@ class StepwiseAdjoint(ReducedAdjoint):
         if name.rpartition(".")[2] in POSITIVE and not np.any(value[unit != 0.0]):
             beside = [self.engine.model_of(with_parameters(self.mechanism, {name: value + k * AWAY * unit})) for k in range(len(ONE_SIDED))]
             return sum(weight / AWAY * self._weighed(made, 0.0, None, None, None, model) for weight, model in zip(ONE_SIDED, beside) for made in self.made)
-        models, step = mechanisms_beside(self.mechanism, {name: unit}, self.engine.model_of)
+        models, step = mechanisms_beside(self.mechanism, {name: unit}, self.engine.model_of, getattr(self.engine, "reach_beside", (1.0, 1.0)))
         return sum(
             weight / step * self._weighed(made, 0.0, None, None, None, model) for (_, weight), model in zip(OFFSETS, models) for made in self.made
         )

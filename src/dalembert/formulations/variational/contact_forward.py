@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.contact.clipped import move_clipped
 from dalembert.contact.events import velocity_before
-from dalembert.contact.narrow import find_again
 from dalembert.contact.nodes import Encounter
 from dalembert.contact.records import POLYHEDRON, new_tape
 from dalembert.formulations.derivatives import InputBars
@@ -37,12 +37,12 @@ from dalembert.model.records import Model
 
 
 @kernel
-def evaluate_encounter(interval, scene, velocity):
+def evaluate_encounter(interval, scene, velocity, codes):
     """Evaluate the knot in the work, features and rows there, and the equations at the iterate; False when that is of no use."""
     model, work = interval.model, interval.work
     evaluate_knot(model, work)
     aim_all(model, work)
-    find_again(work.bodies, scene.contacts, scene.shapes)
+    move_clipped(scene, work.bodies, codes)
     place_nodes(model, work, scene)
     for i in range(model.bodies.shape[0] - 1):
         linear, angular = velocity_before(model, work, i)
@@ -86,7 +86,7 @@ class ContactForward(VariationalForward):
         self.section = next(section for section in self.sections if section.begin <= index < section.end)
         self.nodes.section = self.section
         self.recall(tape, index)
-        self.touching = self.nodes.awake()
+        self.touching = self.nodes.awake(self.graph.work.bodies)
         bodies, joints, _ = self.engine.sizes
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
@@ -104,12 +104,13 @@ class ContactForward(VariationalForward):
         self.scene = self.nodes.put(offset, tangent, model)
 
     def evaluate(self, interval: Interval) -> bool:
-        return evaluate_encounter(interval, self.scene, self.velocity)
+        return evaluate_encounter(interval, self.scene, self.velocity, self.nodes.codes)
 
     def open(self, interval: Interval) -> bool:
         self.scene = self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)
         place_nodes(self.model, interval.work, self.scene)  # with the numbers of the run itself
-        touch = new_touch(self.scene, self.engine.sizes[0], interval.work.bodies, self.bars.bodies)
+        at_knot = interval.work.bodies, self.bars.bodies
+        touch = new_touch(self.scene, self.engine.sizes[0], at_knot, at_knot)
         return open_encounter(interval, self.scene, self.bars, touch)
 
     def node_values(self, model: Model, dt: float, h: float) -> np.ndarray:

@@ -169,7 +169,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return TOO_FAST, iterations, size
                 granted = limit_work(encounter, options.tolerance) if woken == 0 and options.limited > 0 else 0
                 if granted < 0 and options.limited > 1 and options.events == OFF:
-                    return GAINED, iterations, size
+                    outcome = GAINED
+                    break
                 if woken == 0 and granted <= 0:
                     if options.events == UP_TO and next_slide_end(model, work, scene, 0.5 * dt / h, state.clock[0] == 0.0, 0) >= 0:
                         return MET, iterations, size
@@ -178,8 +179,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
-        if attempt > 0:
-            straighten(work.bodies, scene, attempt)
+        if attempt > 0 or outcome == GAINED:
+            straighten(work.bodies, scene, max(attempt, 1))
     if outcome == SOLVED:
         if spins_too_fast(work, dt):
             return TOO_FAST, iterations, size
