@@ -19,9 +19,9 @@ for name, parent, child in (("boom pin", "world", "boom"), ("stick pin", "boom",
     arm.joint(name, da.Revolute(axis="y"), parent, child, at=links[child][0])
 
 
-def cylinder(name: str, parent: str, p: tuple, child: str, q: tuple) -> None:
+def cylinder(name: str, parent: str, foot: tuple, child: str, head: tuple) -> None:
     """A barrel on one pin, a rod on the other, and a slide between them that takes a length."""
-    p, q = np.array(p), np.array(q)
+    p, q = np.array(foot), np.array(head)
     barrel = arm.body(f"{name} barrel", da.Rod.between(p, p + 0.6 * (q - p), radius=0.05, mass=20.0))
     rod = arm.body(f"{name} rod", da.Rod.between(p + 0.4 * (q - p), q, radius=0.03, mass=12.0))
     arm.joint(f"{name} foot", da.Revolute(axis="y"), parent, barrel, at=p)
@@ -43,7 +43,7 @@ for name in names:
     sim.set_target(name, (times, np.array([float(found[name][0]) for found in lengths])))
 run = sim.run(3.0)
 
-power = sum(run.joint(name).actuation * run.joint(name).rates for name in names)
+power = np.sum([run.joint(name).actuation * run.joint(name).rates for name in names], axis=0)
 gained = run.energy().total - run.energy().total[0]
 work = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1])) * 0.005])
 miss = np.abs(work - gained).max() / np.abs(gained).max()

@@ -11,13 +11,14 @@ import dalembert as da
 LENGTH, TENSION, STIFFNESS, LEVER = 0.04, 2.0, (0.06, 0.05, 0.04), 0.008  # m, N, N m/rad, m
 
 finger = da.Mechanism("tendon finger", gravity=(0, 0, 0))
-last, route = "world", [("world", (-0.01, 0, -LEVER))]
+route: list = [("world", (-0.01, 0, -LEVER))]
+last = "world"
 for k, stiffness in enumerate(STIFFNESS):
     bone = finger.body(f"bone {k}", da.Box(size=(LENGTH, 0.012, 0.012), mass=0.01), position=(LENGTH * (k + 0.5), 0, 0))
     finger.joint(f"joint {k}", da.Revolute(axis="y", stiffness=stiffness, damping=2e-3), last, bone, at=(LENGTH * k, 0, 0))
     route.append((bone, (LENGTH * (k + 0.25), 0, -LEVER)))
     route += [(bone, (LENGTH * (k + 0.75), 0, -LEVER))] if k < 2 else []
-    last = bone
+    last = bone.name
 finger.path("tendon", route, drive="force")
 
 sim = da.Simulation(finger, da.Variational(dt=1e-3))

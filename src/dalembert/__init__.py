@@ -96,5 +96,6 @@ __all__ = [
     "value_and_gradient",
     "zoo",
 ]
-__all__ += joints.__all__ + moving_joints.__all__
+__all__ += joints.__all__
+__all__ += moving_joints.__all__
 __all__ += sensors.__all__
