@@ -108,6 +108,19 @@ def test_kinds_of_joints(tmp_path: Path):
     assert any("gearbox" in line for line in m.report)
 
 
+def test_a_universal_joint_from_either_end(tmp_path: Path):
+    """The same joint written from the world to the link and from the link to the world: the same motion, coordinates in turn."""
+    def hung(parent: str, child: str, first: str, second: str) -> da.Trajectory:
+        axes = f"<axis><xyz>{first}</xyz></axis><axis2><xyz>{second}</xyz></axis2>"
+        joint = f'<joint name="j" type="universal"><pose relative_to="__model__">0 0 0 0 0 0</pose><parent>{parent}</parent><child>{child}</child>{axes}</joint>'
+        m = da.load(put(tmp_path, f'<model name="m"><link name="l"><pose>0 0 0 0 0 0</pose>{BOX.format(m=1, com="0.5 0.2 -0.1")}</link>{joint}</model>'))
+        return da.Simulation(m, da.Variational(dt=1e-3)).run(0.2)
+
+    down, up = hung("world", "l", "1 0 0", "0 1 0"), hung("l", "world", "0 1 0", "1 0 0")
+    assert np.allclose(down.position, up.position, atol=1e-12)
+    assert np.allclose(down.joint("j").coordinates, -up.joint("j").coordinates, atol=1e-12)
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("", "no models"), ('<model name="a"/>', "no links that move"), ('<model name="a"><link/></model>', "a link has no name"),
     ('<model name="a"><link name="l"><pose>1 2 three</pose></link></model>', "6 numbers"),

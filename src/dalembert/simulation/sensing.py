@@ -154,17 +154,13 @@ def _contact_force(sensor: Sensor, trajectory: Trajectory, _: Mechanism) -> np.n
     return total
 
 
-def _by_direction(values: np.ndarray, trajectory: Trajectory) -> np.ndarray:
-    return values.reshape(len(trajectory), -1)
-
-
 def _encoder(sensor: Sensor, trajectory: Trajectory, _: Mechanism) -> np.ndarray:
     index, free = sensor.on.index, sensor.on.type.freedom
     return np.concatenate([trajectory._get("coordinate")[:, index, :free], trajectory._get("rate")[:, index, :free]], axis=1)
 
 
 def _motor_force(sensor: Sensor, trajectory: Trajectory, _: Mechanism) -> np.ndarray:
-    return _by_direction(trajectory.joint(sensor.on.name).shares["drive"], trajectory)
+    return trajectory.joint(sensor.on.name).shares["drive"].reshape(len(trajectory), -1)
 
 
 def _force_torque(sensor: Sensor, trajectory: Trajectory, _: Mechanism) -> np.ndarray:

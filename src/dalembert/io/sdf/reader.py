@@ -14,10 +14,11 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.hulls import hull
+from dalembert.io.link_shapes import Shapes
 from dalembert.io.options import Options
 from dalembert.io.robot import fresh
 from dalembert.io.sdf.frames import HERE, Frames, Pose, numbers, read_pose
-from dalembert.io.urdf.shapes import Shapes
+from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.sensors import IMU, ForceTorque
@@ -85,6 +86,7 @@ class Reader:
             for joint in model.findall("joint"):
                 self._joint(scope, joint)
         for joint in top.findall("joint"):
+            self._joint_frame(joint, "", "world")
             self._joint(Scope("", "world", False, 1, 1), joint)
         if not self.made.bodies:
             raise ModelError(f"{self.path} has no links that move: all of its models are static")
@@ -114,8 +116,7 @@ class Reader:
         for element in (*model.findall("link"), *model.findall("frame")):
             self._frame(element, inner, frame)
         for joint in model.findall("joint"):
-            title, child, given = self._name(joint, "joint"), (joint.findtext("child") or "").strip(), joint.find("pose")
-            self.frames.add(f"{inner}{title}::joint", self._relative(given, self._find(inner, child), inner, frame), read_pose(given, f"joint {title!r}"))
+            self._joint_frame(joint, inner, frame)
         for nested in model.findall("model"):
             self._model(nested, inner, frame, still, number, False)
 
@@ -125,6 +126,11 @@ class Reader:
         attached = element.get("attached_to")
         default = around if not attached else self._find(prefix, attached)
         self.frames.add(prefix + name, self._relative(pose, default, prefix, around), read_pose(pose, f"{element.tag} {prefix + name!r}"))
+
+    def _joint_frame(self, joint: Element, prefix: str, around: str) -> None:
+        """The frame of a joint, in that of its child unless it says otherwise."""
+        name, child, pose = self._name(joint, "joint"), (joint.findtext("child") or "").strip(), joint.find("pose")
+        self.frames.add(f"{prefix}{name}::joint", self._relative(pose, self._find(prefix, child), prefix, around), read_pose(pose, f"joint {prefix + name!r}"))
 
     def _relative(self, pose: Element | None, default: str, prefix: str, model: str) -> str:
         """The frame that a pose is given in; ``model``: that of the model around it."""
@@ -289,14 +295,10 @@ class Reader:
         what = f"joint {scope.prefix + name!r}"
         self._unread(joint, "joint", what)
         ends = [self._end(scope, (joint.findtext(tag) or "").strip(), what) for tag in ("parent", "child")]
-        frame = f"{scope.prefix}{name}::joint"
-        if frame not in self.frames:
-            given = joint.find("pose")
-            self.frames.add(frame, self._relative(given, self._find(scope.prefix, (joint.findtext("child") or "").strip()), scope.prefix, scope.frame), read_pose(given, what))
         if ends[0] is ends[1]:
             self.report.append(f"{what} is left out: both of its links stand still")
             return
-        pose = self.frames.pose(frame)
+        pose = self.frames.pose(f"{scope.prefix}{name}::joint")
         swapped = ends[1] is self.made.world
         parent, child = ends[::-1] if swapped else ends
         type_, effort = self._type(scope, joint, kind, pose, -1.0 if swapped else 1.0, what)
@@ -309,8 +311,6 @@ class Reader:
         if limits is not None and not limits[0] <= 0.0 <= limits[1]:
             self.made.start(title, float(np.clip(0.0, *limits)))
         if effort is not None:
-            from dalembert.mechanism.actuators import Actuator
-
             self.made.actuators[title] = Actuator(name=title, arms={title: 1.0}, force_range=(-effort, effort))
         for sensor in joint.findall("sensor"):
             if sensor.get("type") == "force_torque":
@@ -338,8 +338,10 @@ class Reader:
             if abs(float(axes[0] @ axes[1])) > 1e-6:
                 self.report.append(f"{what} is left out: its two axes are not at right angles")
                 return None, None
-            damping = tuple(self._dynamics(joint.find(tag), what)["damping"] for tag in ("axis", "axis2"))
-            return Universal(axes=(tuple(axes[0]), tuple(axes[1])), damping=damping, drive="force"), None
+            damping = [self._dynamics(joint.find(tag), what)["damping"] for tag in ("axis", "axis2")]
+            order = slice(None, None, int(sign))  # seen from the child, the second axis comes first
+            first_axis, second_axis = (tuple(sign * axis) for axis in axes[order])
+            return Universal(axes=(first_axis, second_axis), damping=tuple(damping[order]), drive="force"), None
         if kind not in ("revolute", "continuous", "prismatic", "screw"):
             self.report.append(f"{what} is left out: a {kind} joint is not known here")
             return None, None

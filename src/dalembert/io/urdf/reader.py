@@ -12,10 +12,10 @@ from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
 from dalembert.io.hulls import hull
+from dalembert.io.link_shapes import Inertial, Shapes
 from dalembert.io.options import Options
 from dalembert.io.robot import Drawing, Link, LinkJoint, Robot, Touch, fresh
 from dalembert.io.urdf.extras import Extras
-from dalembert.io.urdf.shapes import Inertial, Shapes
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.visuals import Mesh

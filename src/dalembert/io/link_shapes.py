@@ -1,4 +1,4 @@
-"""Geometry of URDF links: primitives, meshes with their files, and the mass that they would have."""
+"""Geometry of links as URDF and SDF files give it: primitives, meshes with their files, and the mass that they would have."""
 from __future__ import annotations
 
 from pathlib import Path
