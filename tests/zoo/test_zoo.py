@@ -31,6 +31,8 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "n_four_bar of 1": (lambda: zoo.n_four_bar(1), 0.01, 3, 4, 20, 17),
     "double_four_bar": (zoo.double_four_bar, 0.01, 5, 7, 35, 29),
     "n_four_bar of 5": (lambda: zoo.n_four_bar(5), 0.01, 11, 16, 80, 65),
+    "n_link_loop": (zoo.n_link_loop, 0.01, 5, 6, 30, 27),
+    "n_link_loop of 12 on balls": (lambda: zoo.n_link_loop(12, "spherical"), 0.01, 12, 13, 39, 39),
     "slider_crank": (zoo.slider_crank, 0.001, 3, 4, 20, 17),
     "andrews_squeezer": (zoo.andrews_squeezer, 1e-5, 7, 11, 50, 41),
     "bricard": (zoo.bricard, 0.01, 5, 6, 30, 29),
@@ -44,8 +46,13 @@ ZOO: dict[str, tuple[Callable[[], da.Mechanism], float, int, int, int, int]] = {
     "contact_cylinder": (zoo.contact_cylinder, 0.01, 1, 0, 0, 0),
     "snake": (zoo.snake, 0.01, 10, 9, 27, 27),
     "sphere_chain": (zoo.sphere_chain, 0.01, 10, 9, 27, 27),
+    "cart_pole": (zoo.cart_pole, 0.01, 2, 2, 10, 10),
+    "cart_pole of 2 links": (lambda: zoo.cart_pole(2, angle=0.5), 0.01, 3, 3, 15, 15),
+    "five_bar": (zoo.five_bar, 0.01, 4, 5, 25, 22),
+    "biped": (zoo.biped, 0.005, 23, 26, 118, 118),
     "hopper": (zoo.hopper, 0.001, 2, 1, 5, 5),
     "quadruped": (zoo.quadruped, 0.005, 13, 12, 60, 60),
+    "exoskeleton": (zoo.exoskeleton, 0.01, 6, 8, 34, 31),  # the cuff of the forearm only repeats what that of the upper arm says
     "hoberman_sphere": (lambda: zoo.hoberman_sphere(spin=2.0, opening_rate=1.0), 0.01, 240, 420, 1980, 1433),
 }
 
@@ -102,7 +109,7 @@ def test_everything_exported_is_tested() -> None:
     folder = Path(__file__).parent
     elsewhere = ("zoo/test_zoo_driven.py", "reference/test_reference_redmax.py", "formulations/reduced/test_moving_joints.py")
     driven = " ".join((folder.parent / name).read_text(encoding="utf-8") for name in elsewhere)
-    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives", "Gait", "hopper_turn", "leg_controller")}
+    makers = {name for name in zoo.__all__ if name not in ("hoberman_exact", "hoberman_inertia", "hoberman_opening", "n_four_bar", "satellite_drives", "Gait", "hopper_turn", "leg_controller", "leg_torques", "exoskeleton_aims")}
     assert {name for name in makers - set(ZOO) if name not in driven} == set()
 
 
@@ -117,7 +124,8 @@ def test_pendulum_is_the_chain_of_unit_rods() -> None:
 
 @pytest.mark.parametrize("make", [lambda: zoo.pendulum(0), lambda: zoo.pendulum(1, "ball"), lambda: zoo.four_bar_chain(1.5),  # type: ignore[arg-type]
                                   lambda: zoo.slider_crank(crank=1.0), lambda: zoo.door("glue"), lambda: zoo.hoberman_sphere(opening=0.0),
-                                  lambda: zoo.three_link_loop(span=3.0)])
+                                  lambda: zoo.three_link_loop(span=3.0), lambda: zoo.n_link_loop(2), lambda: zoo.n_link_loop(4, "ball"),
+                                  lambda: zoo.exoskeleton(patient="none")])
 def test_impossible_parameters_are_named(make: Callable[[], da.Mechanism]) -> None:
     with pytest.raises(da.ModelError):
         make()
@@ -130,6 +138,24 @@ def test_slider_follows_the_crank() -> None:
     assert turn[-1] > 2 * np.pi
     x = trajectory.body("slider").position[:, 0]
     np.testing.assert_allclose(x, r * np.cos(turn) + np.sqrt(l**2 - (r * np.sin(turn)) ** 2), atol=1e-9)
+
+
+def test_the_biped_stands_by_itself_and_keeps_its_rods() -> None:
+    run = da.Simulation(zoo.biped(), da.Variational(dt=0.005)).run(1.0)
+    assert np.abs(run.position[-1] - run.position[0]).max() < 0.005
+    assert run.substeps.max() == 1
+    assert run.contacts().at(-1).normal_force.sum() == pytest.approx(9.81 * zoo.biped().mass, rel=0.02)
+    for side in ("left", "right"):
+        assert np.abs(run.joint(f"{side} knee").coordinates).max() < 0.02
+
+
+def test_the_tip_of_the_five_bar_is_where_two_circles_meet() -> None:
+    sim = da.Simulation(zoo.five_bar(span=0.2, arm=0.25, rod=0.35), da.Variational(dt=0.01))
+    sim.set_joints({"left motor": 0.3, "right motor": -0.2})
+    tip = sim.sensor("tip motion")[:3]
+    for side, pivot, turn in (("left", -0.1, 0.4 + 0.3), ("right", 0.1, -0.4 - 0.2)):
+        elbow = np.array([pivot - 0.25 * np.sin(turn), 0.25 * np.cos(turn), 0.0])
+        assert np.linalg.norm(tip - elbow) == pytest.approx(0.35, abs=1e-9), side
 
 
 def test_spinning_top_precesses_steadily_at_the_right_rate() -> None:

@@ -51,6 +51,12 @@ class Case(NamedTuple):
     determined: bool = True
 
 
+def tilted(mechanism: da.Mechanism) -> da.Mechanism:
+    """With some gravity along its plane."""
+    mechanism.gravity = np.array([2.0, -1.0, -9.0])
+    return mechanism
+
+
 CASES = {
     "pendulum": Case(zoo.pendulum, 0.01, 0.5),
     "pendulum of 5 links": Case(lambda: zoo.pendulum(5), 0.005, 0.3),
@@ -71,6 +77,10 @@ CASES = {
     "n_four_bar": Case(lambda: zoo.n_four_bar(1), 0.005, 0.5),
     "double_four_bar": Case(zoo.double_four_bar, 0.005, 0.5),
     "n_four_bar of 5": Case(lambda: zoo.n_four_bar(5), 0.005, 0.5),
+    "n_link_loop": Case(zoo.n_link_loop, 0.005, 0.3),
+    "cart_pole": Case(lambda: zoo.cart_pole(angle=0.5), 0.005, 0.3),
+    "cart_pole of 2 links": Case(lambda: zoo.cart_pole(2, angle=0.5), 0.005, 0.3),
+    "five_bar": Case(lambda: tilted(zoo.five_bar(damping=0.0)), 0.005, 0.2),
     "slider_crank": Case(zoo.slider_crank, 0.001, 0.1),
     "andrews_squeezer": Case(zoo.andrews_squeezer, 2e-5, 0.002),
     "bricard": Case(zoo.bricard, 0.01, 0.5),
@@ -84,6 +94,8 @@ CASES = {
     "walker_legs without drives": Case(lambda: zoo.walker_legs(drive=None), 0.005, 0.1),
     "animatronic_figure": Case(zoo.animatronic_figure, 0.02, 0.4, zoo.figure_motion()),
     "animatronic_figure without drives": Case(lambda: zoo.animatronic_figure(drive=None), 0.002, 0.02),
+    "character": Case(zoo.character, 0.02, 0.2, zoo.character_motion(), determined=False),
+    "exoskeleton": Case(zoo.exoskeleton, 0.001, 0.1, determined=False),
     "redmax_scene": Case(zoo.redmax_scene, 0.002, 0.2),
     "redmax_scene 5": Case(lambda: zoo.redmax_scene(5), 0.002, 0.2),
     "redmax_scene 7": Case(lambda: zoo.redmax_scene(7), 0.001, 0.1),

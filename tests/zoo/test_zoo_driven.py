@@ -68,16 +68,19 @@ def follow(mechanism: da.Mechanism, motion: dict[str, Callable[[float], float]],
     (zoo.solar_panel_satellite, Counts(bodies=26, joints=37, loops=12, rows=192, redundant=42, freedom=7, drives=7, left=6)),
     # eight drives for the six freedoms of the pelvis; 6 redundant rows of planar loops and 2 of drives
     (zoo.walker_legs, Counts(bodies=38, joints=45, loops=7, rows=236, redundant=8, freedom=6, drives=8, left=0)),
+    # fourteen drives more above the pelvis
+    (zoo.character, Counts(bodies=38, joints=45, loops=7, rows=236, redundant=8, freedom=20, drives=22, left=0)),
     # as many drives as freedoms; all redundant rows are those of planar loops
     (zoo.animatronic_figure, Counts(bodies=151, joints=198, loops=47, rows=982, redundant=76, freedom=27, drives=27, left=0)),
-], ids=["satellite", "walker", "figure"])
+], ids=["satellite", "walker", "character", "figure"])
 def test_counts(make: Callable[[], da.Mechanism], counts: Counts) -> None:
     assert count(make()) == counts
 
 
 @pytest.mark.parametrize(("make", "motion"), [
-    (zoo.solar_panel_satellite, zoo.deployment()), (zoo.walker_legs, zoo.walker_motion()), (zoo.animatronic_figure, zoo.figure_motion()),
-], ids=["satellite", "walker", "figure"])
+    (zoo.solar_panel_satellite, zoo.deployment()), (zoo.walker_legs, zoo.walker_motion()), (zoo.character, zoo.character_motion()),
+    (zoo.animatronic_figure, zoo.figure_motion()),
+], ids=["satellite", "walker", "character", "figure"])
 def test_motions_start_from_rest_and_name_every_drive(make: Callable[[], da.Mechanism], motion: dict[str, Callable[[float], float]]) -> None:
     assert set(motion) == {j.name for j in make().joints if "motion" in j.type.drive}  # type: ignore[operator]
     for target in motion.values():
@@ -115,6 +118,29 @@ def test_pelvis_dances_as_planned(name: str) -> None:
     np.testing.assert_allclose(reached, turns, atol=1e-9)
 
 
+def test_the_character_dances_and_its_upper_body_alone_does_the_same() -> None:
+    motion = zoo.character_motion()
+    whole = follow(zoo.character(), motion, FORMULATIONS["bdf2"], 1.5)
+    assert whole.constraint_violation().max() < 1e-10
+    assert np.ptp(whole.body("head").position, axis=0).min() > 0.05
+    sim = da.Simulation(zoo.character(legs=False), FORMULATIONS["bdf2"])
+    sim.follow("lead", whole, "pelvis")
+    for name in motion:
+        if name in sim.mechanism:
+            sim.set_target(name, motion[name])
+    alone = sim.run(1.5)
+    for name in ("head", "left forearm", "right forearm"):
+        np.testing.assert_allclose(alone.body(name).position, whole.body(name).position, atol=1e-8)
+
+
+@pytest.mark.parametrize(("passive", "freedom"), [(("left ankle drive", "right hip roll"), 0), (("neck pitch", "left elbow"), 2), (tuple(zoo.character_motion()), 20)])
+def test_any_drives_of_the_character_may_be_passive(passive: tuple[str, ...], freedom: int) -> None:
+    mechanism = zoo.character(passive=passive)
+    assert count(mechanism).left == freedom
+    trajectory = da.Simulation(mechanism, da.Implicit(dt=0.01)).run(0.05)
+    assert trajectory.constraint_violation().max() < 1e-10
+
+
 def test_walker_takes_steps_of_a_tenth_of_a_second() -> None:
     trajectory = follow(zoo.walker_legs(), zoo.walker_motion(), da.Implicit(dt=0.1, method="bdf2"), 3.0)
     assert np.all(trajectory.substeps[1:] == 1)
@@ -146,7 +172,7 @@ def test_figure_performs(name: str) -> None:
 
 
 @pytest.mark.parametrize("drive", ["force", None])
-@pytest.mark.parametrize("make", [zoo.solar_panel_satellite, zoo.walker_legs, zoo.animatronic_figure])
+@pytest.mark.parametrize("make", [zoo.solar_panel_satellite, zoo.walker_legs, zoo.character, zoo.animatronic_figure])
 def test_without_motion_drives_it_is_free(make: Callable[..., da.Mechanism], drive: str | None) -> None:
     mechanism = make(drive=drive)
     kinds = [kind for joint in mechanism.joints for kind in joint.type.drive]  # type: ignore[union-attr]
@@ -164,8 +190,26 @@ def test_fast_pendulum_turns_steadily() -> None:
 
 @pytest.mark.parametrize("make", [
     lambda: zoo.SatelliteDesign(panels=1), lambda: zoo.SatelliteDesign(stowed=0.1), lambda: zoo.SatelliteDesign(swing_reach=0.0),
-    lambda: zoo.walker_drives((0.0, 0.0, 0.3), np.eye(3)),
+    lambda: zoo.walker_drives((0.0, 0.0, 0.3), np.eye(3)), lambda: zoo.character(passive=("tail",)), lambda: zoo.walker_legs(passive=("neck yaw",)),
 ])
 def test_impossible_designs_are_named(make: Callable[[], object]) -> None:
     with pytest.raises(da.ModelError):
         make()
+
+
+@pytest.mark.parametrize("formulation", [da.Variational(dt=0.01), da.Implicit(dt=0.01), da.Reduced(dt=0.01)], ids=lambda f: type(f).__name__)
+def test_exoskeleton_leads_the_arm(formulation) -> None:
+    """Its motors follow, the cuffs take the arm along, and a stiff elbow asks more of them than a healthy one."""
+    torque = {}
+    for patient in ("healthy", "spastic"):
+        sim = da.Simulation(zoo.exoskeleton(patient=patient), formulation)
+        for motor, law in zoo.exoskeleton_tracking().items():
+            sim.set_input(motor, law)
+        run = sim.run(6.0)
+        wanted = np.array([zoo.exoskeleton_aims(t) for t in run.time])
+        for k, motor in enumerate(("flexion", "elbow")):
+            assert np.abs(run.joint(motor).coordinates - wanted[:, k]).max() < 0.15
+        assert np.abs(run.joint("arm elbow").coordinates - run.joint("elbow").coordinates).max() < 0.25
+        assert run.constraint_violation().max() < 1e-9
+        torque[patient] = np.abs(run.joint("elbow").actuation).max()
+    assert torque["spastic"] > 1.2 * torque["healthy"]

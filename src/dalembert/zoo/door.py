@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dalembert.checks import choices
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
@@ -31,7 +32,7 @@ def door(
     "spherical". Body "door", joints "lower" and "upper". How the hinges share the load is up to the least norm.
     """
     if hinge not in HINGES:
-        raise ModelError(f"door: hinge must be one of {', '.join(map(repr, HINGES))}, got {hinge!r}")
+        raise ModelError(f"door: hinge must be one of {', '.join(map(repr, HINGES))}, got {hinge!r}; {choices(hinge, HINGES)}")
     mechanism = Mechanism("door")
     shape = Box(size=(width, thickness, height), mass=mass)
     leaf = mechanism.body("door", shape, position=(0.5 * width, 0.0, 0.5 * height))

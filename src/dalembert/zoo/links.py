@@ -13,7 +13,7 @@ from dalembert.mechanism.shapes import Rod
 #: of a mechanism of the zoo: sizes and masses are positive, and there are some of what is counted
 sized = checked(
     length=POSITIVE, mass=POSITIVE, radius=POSITIVE, arm=POSITIVE, rod_mass=POSITIVE, strand_length=POSITIVE, strand_mass=POSITIVE, span=POSITIVE, crank=POSITIVE,
-    rod=POSITIVE, width=POSITIVE, **dict.fromkeys(("n", "segments", "links", "spheres", "contacts"), whole("a whole number from 1", least=1, most=10**6)),
+    rod=POSITIVE, width=POSITIVE, springs=POSITIVE, **dict.fromkeys(("n", "segments", "links", "spheres", "contacts"), whole("a whole number from 1", least=1, most=10**6)),
     points=whole("a whole number from 2", least=2, most=10**6),
 )
 

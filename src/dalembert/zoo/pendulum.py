@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from dalembert.checks import choices
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Joint, Revolute, Spherical
 from dalembert.mechanism.mechanism import Mechanism
@@ -28,7 +29,7 @@ def pendulum(
     those of Variational, section 5 (Figs. 8 and 11).
     """
     if joint not in JOINTS:
-        raise ModelError(f"pendulum: joint must be one of {', '.join(map(repr, JOINTS))}, got {joint!r}")
+        raise ModelError(f"pendulum: joint must be one of {', '.join(map(repr, JOINTS))}, got {joint!r}; {choices(joint, JOINTS)}")
     n = at_least_one(n, "pendulum: n")
     chain = Mechanism("pendulum" if n == 1 else f"pendulum of {n} links", gravity=gravity)
     before = chain.world

@@ -87,14 +87,17 @@ def _dress(mechanism: Mechanism) -> None:
 
 
 @sized
+def leg_torques(gait: Gait = WALKING) -> dict[str, Callable[[float], float]]:
+    """Torques (N m) by joint over time (s), for ``Simulation.set_input``: what the springs and dampers of ``quadruped`` lack of Algorithm 6."""
+
+    def torque(part: str, phase: float) -> Callable[[float], float]:
+        return lambda time: GAINS[part][0] * gait.angles(time, phase)[part]
+
+    return {f"{leg} {part} joint": torque(part, phase) for leg, (_, _, phase) in LEGS.items() for part in GAINS}
+
+
+@sized
 def leg_controller(gait: Gait = WALKING) -> Callable[[Any], dict[str, float]]:
     """The controller of Variational Algorithm 6 for ``quadruped``: what its springs and dampers lack of the PD law."""
-
-    def control(sim: Any) -> dict[str, float]:
-        torques = {}
-        for leg, (_, _, phase) in LEGS.items():
-            for part, angle in gait.angles(sim.time, phase).items():
-                torques[f"{leg} {part} joint"] = GAINS[part][0] * angle
-        return torques
-
-    return control
+    torques = leg_torques(gait)
+    return lambda sim: {joint: torque(sim.time) for joint, torque in torques.items()}

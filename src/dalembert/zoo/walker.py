@@ -8,16 +8,17 @@ form, so that they agree with one another to rounding.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import acos, asin, atan2, cos, hypot, pi, sin, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from dalembert.checks import checked, numbers
+from dalembert.checks import checked, choices, numbers
 from dalembert.errors import ModelError
 from dalembert.mechanism.joints import Drive, Fixed, Revolute
 from dalembert.mechanism.mechanism import Body, Mechanism
@@ -74,6 +75,11 @@ class WalkerDesign:
         """Of the hip above the ankle in the reference pose."""
         return sqrt(self.shank**2 + self.thigh**2 + 2.0 * self.shank * self.thigh * cos(self.knee_bend))
 
+    @property
+    def pelvis_height(self) -> float:
+        """Of the pelvis's centre above the ground in the reference pose."""
+        return self.ankle_height + self.hip_height + self.hip_drop
+
 
 @sized
 def walker_legs(
@@ -88,21 +94,33 @@ def walker_legs(
     ``passive``: names of drives that are joints without one.
     """
     design = WalkerDesign() if design is None else design
-    drives = {f"{side} {name}": drive for side in SIDES for name in DRIVES}
-    if unknown := set(passive) - set(drives):
-        raise ModelError(f"walker_legs: passive must be names of drives ({', '.join(drives)}), got {', '.join(sorted(unknown))}")
-    drives.update(dict.fromkeys(passive))
+    drives = leg_drives(drive, passive)
     mechanism = Mechanism("walker legs", gravity=gravity)
     base = mechanism.body("base", Box(size=(0.6, 0.7, 0.04), mass=45.0), position=(0.0, 0.0, -0.02))
     mechanism.joint("ground", Fixed(), mechanism.world, base, at=(0.0, 0.0, -0.04))
-    height = design.ankle_height + design.hip_height + design.hip_drop
-    pelvis = mechanism.body("pelvis", Box(size=(0.2, 0.34, 0.2), mass=design.pelvis_mass), position=(0.0, 0.0, height))
+    pelvis = mechanism.body("pelvis", Box(size=(0.2, 0.34, 0.2), mass=design.pelvis_mass), position=(0.0, 0.0, design.pelvis_height))
     for name, side in SIDES.items():
-        _add_leg(mechanism, name, 0.5 * side * design.spacing, base, pelvis, design, drives)
+        y = 0.5 * side * design.spacing
+        foot = mechanism.body(f"{name} foot", Box(size=(0.24, 0.1, 0.05), mass=design.foot_mass), position=(0.03, y, 0.025))
+        mechanism.joint(f"{name} sole", Fixed(), base, foot, at=(0.03, y, 0.0))
+        _dress_leg(mechanism, name, foot, add_leg(mechanism, name, y, foot, pelvis, design, drives), design)
     return mechanism
 
 
-def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body, design: WalkerDesign, drives: dict[str, Drive]) -> None:
+class Leg(NamedTuple):
+    """Parts of a leg that carry something, and the planes of its linkages."""
+
+    shank: Body
+    thigh: Body
+    pitch: Body
+    yaw: Body
+    shank_frame: Plane
+    hip_frame: Plane
+    knee_at: np.ndarray
+
+
+def add_leg(mechanism: Mechanism, name: str, y: float, foot: Body, pelvis: Body, design: WalkerDesign, drives: Mapping[str, Drive]) -> Leg:
+    """The chain from a foot to the pelvis with its three linkages; ``drives``: of the joints that may have one."""
     lean, thigh_lean = design.reference
     ankle_at = np.array([0.0, y, design.ankle_height])
     shank_frame = plane(ankle_at, (sin(lean), 0.0, cos(lean)), (cos(lean), 0.0, -sin(lean)))
@@ -111,14 +129,12 @@ def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body
     hip_at = knee_at + design.thigh * np.array([sin(thigh_lean), 0.0, cos(thigh_lean)])
     hip_frame = plane(hip_at, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
 
-    foot = mechanism.body(f"{name} foot", Box(size=(0.24, 0.1, 0.05), mass=design.foot_mass), position=(0.03, y, 0.025))
     ankle = mechanism.body(f"{name} ankle", Box(size=(0.05, 0.06, 0.04), mass=0.35), position=ankle_at)
     shank = rod_between(mechanism, f"{name} shank", ankle_at, knee_at, mass=design.shank_mass, radius=0.03)
     thigh = rod_between(mechanism, f"{name} thigh", knee_at, hip_at, mass=design.thigh_mass, radius=0.04)
     pitch = mechanism.body(f"{name} hip pitch bracket", Box(size=(0.08, 0.05, 0.12), mass=1.2), position=hip_frame.point((0.03, 0.0)))
     yaw = mechanism.body(f"{name} hip yaw bracket", Box(size=(0.07, 0.07, 0.04), mass=0.9), position=hip_frame.point((0.05, 0.0)))
 
-    mechanism.joint(f"{name} sole", Fixed(), base, foot, at=(0.03, y, 0.0))
     mechanism.joint(f"{name} ankle roll", Revolute(axis="x"), foot, ankle, at=ankle_at)
     mechanism.joint(f"{name} ankle pitch", Revolute(axis="y"), ankle, shank, at=ankle_at)
     mechanism.joint(f"{name} knee", Revolute(axis="-y"), shank, thigh, at=knee_at)
@@ -136,17 +152,31 @@ def _add_leg(mechanism: Mechanism, name: str, y: float, base: Body, pelvis: Body
         mechanism, f"{name} hip pitch drive", pitch, thigh, hip_frame, pivot=design.hip_crank[0], tip=design.hip_crank[1],
         end=design.hip_arm, drive=drives[f"{name} hip pitch drive"], mass=0.2, radius=0.007, planar=True, aside=0.05,
     )
+    return Leg(shank, thigh, pitch, yaw, shank_frame, hip_frame, knee_at)
+
+
+def _dress_leg(mechanism: Mechanism, name: str, foot: Body, leg: Leg, design: WalkerDesign) -> None:
+    """Motors and covers."""
+    hip, ankle = leg.hip_frame, leg.shank_frame
     parts = {
-        "ankle motor": (shank, Cylinder(radius=0.03, length=0.06, mass=0.7, axis="y"), shank_frame.point(design.ankle_crank[0])),
-        "shank cover": (shank, Cylinder(radius=0.055, length=0.3, mass=0.4), shank_frame.point((0.5 * design.shank, 0.0))),
-        "thigh cover": (thigh, Cylinder(radius=0.07, length=0.3, mass=0.6), 0.5 * (knee_at + hip_at)),
-        "hip pitch motor": (pitch, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="y"), hip_frame.point(design.hip_crank[0])),
-        "hip roll motor": (yaw, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="x"), hip_frame.point((0.0, -0.08))),
-        "foot cover": (foot, Box(size=(0.26, 0.11, 0.06), mass=0.3), np.array([0.03, y, 0.05])),
+        "ankle motor": (leg.shank, Cylinder(radius=0.03, length=0.06, mass=0.7, axis="y"), ankle.point(design.ankle_crank[0])),
+        "shank cover": (leg.shank, Cylinder(radius=0.055, length=0.3, mass=0.4), ankle.point((0.5 * design.shank, 0.0))),
+        "thigh cover": (leg.thigh, Cylinder(radius=0.07, length=0.3, mass=0.6), 0.5 * (leg.knee_at + hip.origin)),
+        "hip pitch motor": (leg.pitch, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="y"), hip.point(design.hip_crank[0])),
+        "hip roll motor": (leg.yaw, Cylinder(radius=0.035, length=0.07, mass=1.1, axis="x"), hip.point((0.0, -0.08))),
+        "foot cover": (foot, Box(size=(0.26, 0.11, 0.06), mass=0.3), np.array([0.03, foot.position[1], 0.05])),
     }
     for part, (carrier, shape, at) in parts.items():
         body = mechanism.body(f"{name} {part}", shape, position=at)
         mechanism.joint(f"{name} {part} mount", Fixed(), carrier, body, at=at)
+
+
+def leg_drives(drive: Drive, passive: Sequence[str], more: Sequence[str] = ()) -> dict[str, Drive]:
+    """The drives of two legs, and ``more`` of them, by name; those of ``passive`` joints are None."""
+    drives = dict.fromkeys((*(f"{side} {name}" for side in SIDES for name in DRIVES), *more), drive)
+    if unknown := sorted(set(passive) - set(drives)):
+        raise ModelError(f"passive must be names of drives, got {unknown[0]!r}; {choices(unknown[0], drives)}")
+    return drives | dict.fromkeys(passive)
 
 
 def leg_angles(position: ArrayLike, rotation: np.ndarray, side: float, design: WalkerDesign) -> dict[str, float]:

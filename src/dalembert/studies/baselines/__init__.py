@@ -1,0 +1,1 @@
+"""Other people's integrators, written small, that the papers compare with."""

@@ -1,0 +1,1 @@
+"""Experiments of the paper Contact (friction and impacts in linear time)."""

@@ -1,0 +1,1 @@
+"""Experiments of the paper Linear-time (the first version of the variational integrator)."""

@@ -1,0 +1,1 @@
+"""Experiments of the paper Quaternion (constrained dynamics with redundant rows and drives)."""

@@ -1,0 +1,1 @@
+"""Experiments of the paper Variational (maximal coordinates, graph-based solvers)."""
