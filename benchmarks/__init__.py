@@ -1,0 +1,1 @@
+"""Measurements: ``run.py`` compares with other simulators; the other programs look at ourselves."""

@@ -1,0 +1,1 @@
+"""The same problems in several simulators: what they are, how they are timed, and what is written about it."""
