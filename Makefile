@@ -8,8 +8,9 @@ BIN := .venv/bin
 SMALL := .venv/.small
 READY := .venv/.ready
 GALLERY := out/gallery/.ready
+STUDIES := out/studies/.ready
 
-.PHONY: demo test test-all lint fuzz bench docs wheel pictures clean help
+.PHONY: demo test test-all lint fuzz bench bench-own docs wheel pictures clean help
 
 help:
 	@echo "make demo      a closed linkage for ten seconds: energy, violation, speed, a picture in out/"
@@ -17,10 +18,11 @@ help:
 	@echo "make test-all  the same with the slow tests"
 	@echo "make lint      linter and type checker"
 	@echo "make fuzz      the fuzzers: SEED=1 TIME=600 (seconds); FUZZ_ARGS=... is passed on to tests/fuzz/run.py"
-	@echo "make bench     the benchmarks"
+	@echo "make bench     ours against other simulators: out/bench.json and docs/benchmarks.md; BENCH_ARGS=--quick for a few problems"
+	@echo "make bench-own what is compared with nothing but ourselves: costs by size, gradients, control loops, first starts"
 	@echo "make docs      the documentation as a site in out/site, with the pages that the examples write"
 	@echo "make wheel     a wheel in dist/ with compiled kernels: its first run does not wait; a checkout uses them too"
-	@echo "make pictures  draw the pictures of the documentation anew"
+	@echo "make pictures  draw the pictures of the documentation anew, those of all studies too: half an hour"
 	@echo "make clean     remove everything made but .venv"
 
 demo: $(SMALL)
@@ -41,7 +43,11 @@ fuzz: $(READY)
 
 bench: $(READY)
 	$(BIN)/pip install --quiet -e '.[bench]'
-	set -e; for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+bench-own: $(READY)
+	$(BIN)/pip install --quiet -e '.[bench]'
+	set -e; for file in $(filter-out benchmarks/run.py benchmarks/__init__.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python $$file; done
 
 docs: $(GALLERY)
 	$(BIN)/pip install --quiet -e '.[docs]'
@@ -58,7 +64,12 @@ $(GALLERY): $(READY) $(wildcard examples/*.py)
 	set -e; for file in examples/*.py; do echo "== $$file"; (cd out/gallery && ../../$(BIN)/python ../../$$file); done
 	@touch $@
 
-pictures: $(GALLERY)
+$(STUDIES): $(READY) $(shell find src/dalembert/studies -name '*.py')
+	$(BIN)/dalembert study --all --out out/studies
+	@touch $@
+
+pictures: $(GALLERY) $(STUDIES)
+	set -e; for name in $$($(BIN)/dalembert study | cut -d' ' -f1); do cp out/studies/$$name.png docs/studies/; done
 	set -e; for file in docs/images/*.png; do cp out/gallery/out/$$(basename $$file) $$file; done
 
 $(SMALL): pyproject.toml

@@ -10,13 +10,7 @@ from scipy.linalg import solve_discrete_are
 
 import dalembert as da
 
-cart_pole = da.Mechanism("cart pole")
-cart_pole.body("cart", da.Box(size=(0.4, 0.3, 0.2), mass=1.0))
-cart_pole.body("pole", da.Rod.between((0, 0, 0), (0, 0, 1), radius=0.02, mass=0.1))
-cart_pole.joint("rail", da.Prismatic(axis="x", drive="force"), cart_pole.world, "cart")
-cart_pole.joint("hinge", da.Revolute(axis="y"), "cart", "pole")
-
-sim = da.Simulation(cart_pole, da.Variational(dt=0.02))
+sim = da.Simulation(da.zoo.cart_pole(), da.Variational(dt=0.02))
 linear = sim.linearise(inputs=["rail"], coordinates=["rail", "hinge"])
 A, B = linear.A_step, linear.B_step
 P = solve_discrete_are(A, B, np.diag([1.0, 10.0, 0.1, 0.1]), [[0.1]])

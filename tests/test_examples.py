@@ -13,7 +13,7 @@ import dalembert as da
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: half a minute and more
-LONG = {"19_hoberman_throw"}
+LONG = {"19_hoberman_throw", "44_walker_on_a_cluster", "45_learning_to_balance"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"(?<!`)`(\.?\w[\w.-]*/[\w./-]*|\w+\.py)`")
@@ -57,10 +57,15 @@ def test_pictures_of_the_documentation_are_made_by_examples():
     assert {path.name for path in (ROOT / "docs" / "images").glob("*.png")} <= promised
 
 
+def test_programs_of_users_are_short():
+    """Machines and tasks that users came with: at most 60 lines each."""
+    numbers = [16, 21, *range(24, 36)]
+    assert {int(path.name[:2]): count for path in EXAMPLES if int(path.name[:2]) in numbers and (count := len(path.read_text(encoding="utf-8").splitlines())) > 60} == {}
+
+
 def test_the_gallery_names_every_page_and_script():
     text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-    scripts = set(re.findall(r"`(\d\d_\w+\.py)`", text))
-    assert scripts <= {example.name for example in EXAMPLES}
+    assert set(re.findall(r"`(\d\d_\w+\.py)`", text)) == {example.name for example in EXAMPLES}
     written = {name for example in EXAMPLES for name in re.findall(r"out/(\w+\.html)", example.read_text(encoding="utf-8"))}
     assert set(re.findall(r"pages/(\w+\.html)", text)) == written
 

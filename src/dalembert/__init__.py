@@ -1,6 +1,9 @@
 """Exact multibody dynamics in Python. One mechanism, its formulations, one answer."""
 from dalembert import zoo
 from dalembert.algebra import Algebra
+from dalembert.ensemble.batch import Batch
+from dalembert.ensemble.ensemble import Ensemble
+from dalembert.ensemble.many import run_many
 from dalembert.errors import (
     AssemblyError,
     BudgetError,
@@ -51,6 +54,7 @@ __all__ = [
     "Aim",
     "Algebra",
     "AssemblyError",
+    "Batch",
     "Bearing",
     "Box",
     "Budget",
@@ -63,6 +67,7 @@ __all__ = [
     "DalembertError",
     "Ellipsoid",
     "EnergyWarning",
+    "Ensemble",
     "EquilibriumError",
     "GradientCheck",
     "GradientError",
@@ -92,6 +97,7 @@ __all__ = [
     "Variational",
     "load",
     "residuals_and_jacobian",
+    "run_many",
     "validate_gradients",
     "value_and_gradient",
     "zoo",

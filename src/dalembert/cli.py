@@ -1,4 +1,4 @@
-"""The ``dalembert`` command: run, view, info, compare, convert, zoo, doctor.
+"""The ``dalembert`` command: run, view, info, compare, convert, sweep, zoo, study, doctor.
 
 Exit codes: 0 done, 1 the simulation failed, 2 wrong usage, 3 a file or model was refused, 4 an extra is missing,
 130 interrupted, 143 ended by SIGTERM. A run that ends early writes what was computed. Errors are one line on stderr; ``--debug`` shows the traceback.
@@ -132,6 +132,29 @@ def _target(kinds: Iterable[str]) -> Callable[[str], Path]:
     return read
 
 
+def _whole(text: str, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least}, got {text!r}")
+    return int(text)
+
+
+def _some(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _varied(text: str) -> tuple[str, Any]:
+    """NAME=VALUES."""
+    from dalembert.sweeps import read_values
+
+    name, equals, values = text.rpartition("=")
+    try:
+        if equals and name:
+            return name, read_values(values)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"takes NAME=LOW:HIGH:COUNT, NAME=V,V,... or NAME=LOW:HIGH with numbers, got {text!r}")
+
+
 def _plot(text: str) -> tuple[str, Path]:
     """[KIND=]FILE."""
     kind, equals, name = text.partition("=")
@@ -158,7 +181,7 @@ def _parser() -> Parser:
     common.add_argument("--debug", action="store_true", help="show the traceback of errors")
     loading, perhaps = Parser(add_help=False), Parser(add_help=False)
     for one in (loading, perhaps):
-        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .sdf, .usd, .xml (MJCF), .toml or .json file, or the name of a mechanism of the zoo")
+        one.add_argument("model", metavar="MODEL", nargs=None if one is loading else "?", help="a .urdf, .sdf, .usd, .xml (MJCF), .toml or .json file, or a mechanism of the zoo: NAME or NAME:PARAMETER=VALUE,...")
         one.add_argument("--base", choices=("fixed", "free"), help="hold a robot's root on the world, or let it float")
         one.add_argument("--free", dest="base", action="store_const", const="free", help="the same as --base free")
         one.add_argument("--fixed", dest="base", action="store_const", const="fixed", help="the same as --base fixed")
@@ -183,12 +206,12 @@ def _parser() -> Parser:
 
     def command(name: str, action: Callable[[argparse.Namespace], int], parents: list[Parser], text: str) -> Parser:
         added = commands.add_parser(name, parents=[common, *parents], help=text, description=f"{text[0].upper()}{text[1:]}.")
-        added.set_defaults(action=action)
+        added.set_defaults(action=action, words=None)
         return added
 
     run = command("run", _run, [loading, starting, stepping], "simulate a model")
-    run.add_argument("--dt", type=_positive, default=0.002, help="step in s (default: %(default)s)")
-    run.add_argument("--duration", type=_positive, default=5.0, help="length in s (default: %(default)s)")
+    run.add_argument("--dt", type=_positive, help="step in s (default: 0.002, or what suits the mechanism's own motion)")
+    run.add_argument("--duration", type=_positive, help="length in s (default: 5, or what suits the mechanism's own motion)")
     run.add_argument("--out", type=_target(TRAJECTORIES), metavar="FILE", help="write the trajectory: .h5, .csv or .npz")
     run.add_argument("--html", type=_target(PAGES), metavar="FILE", help="write a page that shows the run")
     run.add_argument("--gltf", type=_target(MODELS_3D), metavar="FILE", help="write bodies with their animation: .glb, for Blender and the web")
@@ -196,10 +219,13 @@ def _parser() -> Parser:
     run.add_argument("--video", type=_target(FILMS), metavar="FILE", help="write a film: .mp4 or .gif")
 
     view = command("view", _view, [loading, starting, stepping], "show a trajectory or a model in the browser")
-    view.add_argument("--dt", type=_positive, default=0.005, help="step in s, for a model (default: %(default)s)")
+    view.add_argument("--dt", type=_positive, help="step in s, for a model (default: 0.005, or what suits its own motion)")
     view.add_argument("--hold", action="store_true", help="let sliders place the joints that take a force")
     view.add_argument("--port", type=int, default=8080, help="(default: %(default)s)")
     view.add_argument("--no-browser", action="store_true", help="only say where the page is")
+
+    for one in (run, view):
+        one.add_argument("--passive", action="store_true", help="leave out the motion or the controller that a mechanism of the zoo has of its own")
 
     command("info", _info, [loading], "what a model consists of")
 
@@ -208,6 +234,18 @@ def _parser() -> Parser:
     compare.add_argument("--duration", type=_positive, default=0.5, help="length in s (default: %(default)s)")
     compare.add_argument("--halvings", type=int, choices=range(1, 11), default=3, metavar="1-10", help="how often dt is halved (default: %(default)s)")
     compare.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the differences")
+
+    sweep = command("sweep", _sweep, [loading, starting, stepping], "run a model many times with other numbers")
+    sweep.add_argument("--vary", type=_varied, action="append", default=[], metavar="NAME=VALUES", help="a parameter, such as elbow.damping, or where a joint starts: LOW:HIGH:COUNT or V,V,... for values, LOW:HIGH for random ones; several make a grid")
+    sweep.add_argument("--measure", action="append", default=[], metavar="WHAT", help="of each run: JOINT (its coordinate at the end), JOINT.rate, JOINT.travel, JOINT.force, JOINT.torque, JOINT.actuation, energy or violation (default: all joints)")
+    sweep.add_argument("--samples", type=_some, metavar="N", help="how often all that is random is drawn, at each point of the grid")
+    sweep.add_argument("--seed", type=_whole, default=0, help="what random numbers come from (default: %(default)s)")
+    sweep.add_argument("--dt", type=_positive, default=0.002, help="step in s (default: %(default)s)")
+    sweep.add_argument("--duration", type=_positive, default=5.0, help="length of each run in s (default: %(default)s)")
+    sweep.add_argument("--workers", type=_some, metavar="N", help="how many runs go at once (default: one for each processor)")
+    sweep.add_argument("--backend", choices=("threads", "processes", "dask", "ray"), default="threads", help="who runs (default: %(default)s)")
+    sweep.add_argument("--out", type=_target({".h5": "h5py", ".hdf5": "h5py", ".csv": None}), metavar="FILE", help="write all runs: .h5, to which the same command goes on where it was ended, or .csv")
+    sweep.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of what was measured over what was varied")
 
     convert = command("convert", _convert, [loading], "a model to .toml, .json or .urdf; a trajectory (.h5) to .csv, .npz, .html, .glb, .mp4, .gif or .png")
     convert.add_argument("target", metavar="OUT", type=_target([*MODELS, *TRAJECTORIES, *PAGES, *MODELS_3D, *FILMS, *PICTURES]))
@@ -219,18 +257,16 @@ def _parser() -> Parser:
 
     zoo = command("zoo", _zoo, [], "list the ready mechanisms, or describe one")
     zoo.add_argument("name", nargs="?", help="a mechanism of the zoo")
+
+    study = command("study", _study, [], "list the experiments of the papers, or run some")
+    study.add_argument("names", nargs="*", metavar="NAME", help="experiments to run")
+    study.add_argument("--all", action="store_true", help="run all of them")
+    study.add_argument("--quick", action="store_true", help="small versions, in seconds")
+    study.add_argument("--out", type=Path, default=Path("out"), metavar="FOLDER", help="where tables, figures and pages go (default: %(default)s)")
     return parser
 
 
 # ---- what several commands need
-
-
-def mechanisms() -> dict[str, Callable[..., Any]]:
-    """The mechanisms of the zoo by name."""
-    import dalembert as da
-
-    functions = {name: getattr(da.zoo, name) for name in da.zoo.__all__ if inspect.isfunction(getattr(da.zoo, name))}
-    return {n: f for n, f in functions.items() if inspect.signature(f).return_annotation in ("Mechanism", da.Mechanism)}
 
 
 def _load(options: argparse.Namespace) -> Any:
@@ -242,14 +278,16 @@ def _load(options: argparse.Namespace) -> Any:
 
 def _read(options: argparse.Namespace) -> Any:
     import dalembert as da
+    from dalembert.zoo.words import SHORT, mechanisms, names_mechanism, read_words
 
     path = Path(options.model)
-    if options.model in mechanisms() and not path.exists():
-        mechanism = mechanisms()[options.model]()
+    if names_mechanism(options.model) and not path.exists():
+        options.words = read_words(options.model, driven=not getattr(options, "passive", True))
+        mechanism = options.words.make()
         mechanism = mechanism if options.contacts else mechanism.without_contacts()
         return mechanism if options.limits else mechanism.without_limits()
-    if not path.suffix and not path.exists():
-        near = choices(options.model, mechanisms())
+    if not path.exists() and (not path.suffix or ":" in options.model):
+        near = choices(options.model.partition(":")[0], [*mechanisms(), *SHORT])
         raise ModelError(f"there is no file {options.model!r}, and no mechanism of that name in the zoo; {near if 'mean' in near else 'dalembert zoo lists them'}")
     if path.is_dir():
         raise ModelError(f"{options.model!r} is a folder; name the model file in it")
@@ -293,6 +331,20 @@ def _start(mechanism: Any, formulation: Any, options: argparse.Namespace) -> Any
     return simulation
 
 
+def _own_times(options: argparse.Namespace, **usual: float) -> None:
+    """Step and duration that were not asked for: those that show the mechanism's own motion, or the usual ones."""
+    driven = getattr(options.words, "driven", None)
+    for name, value in usual.items():
+        if getattr(options, name) is None:
+            setattr(options, name, getattr(driven, name, value))
+
+
+def _control(simulation: Any, options: argparse.Namespace) -> Any:
+    """Have a mechanism of the zoo do what it does of itself, but for joints that were set; returns its controller."""
+    driven = getattr(options.words, "driven", None)
+    return driven and driven.set_up(simulation, options.words.arguments, [name for name, _ in options.joints])
+
+
 def _formulation(options: argparse.Namespace) -> Any:
     import dalembert as da
     from dalembert.comparison import METHODS
@@ -332,14 +384,16 @@ def _run(options: argparse.Namespace) -> int:
         _folder(path)
         new_figure(path)
     mechanism = _load(options)
+    _own_times(options, dt=0.002, duration=5.0)
     if any(kind == "gaps" for kind, _ in options.plot) and not mechanism.touches:
         raise ModelError(f"nothing in {mechanism.name!r} can touch: there are no gaps to plot")
     if options.out is not None:
         check_room(mechanism, max(1, round(options.duration / options.dt)), series_bytes(mechanism))
     simulation = _start(mechanism, _formulation(options), options)
+    control = _control(simulation, options)
     tick = perf_counter()
     try:
-        trajectory = simulation.run(options.duration)
+        trajectory = simulation.run(options.duration, control=control)
     except BaseException as error:
         computed = getattr(error, "trajectory", None)
         if computed is not None and len(computed) > 1:
@@ -393,9 +447,12 @@ def _view(options: argparse.Namespace) -> int:
     if is_trajectory(Path(options.model)):
         da.Trajectory.load(options.model, budget=da.Budget().times(options.budget)).view(**where)
         return INTERRUPTED
+    options.passive |= options.hold
     mechanism = _load(options)
+    _own_times(options, dt=0.005)
     ranges = hold(mechanism) if options.hold else {}
-    _start(mechanism, _formulation(options), options).view(**where, ranges=ranges)
+    simulation = _start(mechanism, _formulation(options), options)
+    simulation.view(**where, ranges=ranges, control=_control(simulation, options))
     return INTERRUPTED  # a view ends by Ctrl-C
 
 
@@ -483,6 +540,39 @@ def _compare(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _sweep(options: argparse.Namespace) -> int:
+    from dalembert import sweeps
+    from dalembert.view.plots import new_figure
+
+    _check_extras(options.out)
+    if not options.vary:
+        raise UsageError("sweep needs something to --vary, such as --vary elbow.damping=0:1:20")
+    if options.plot is not None:
+        _folder(options.plot)
+        new_figure(options.plot)
+    mechanism, samples = _load(options), options.samples
+    for name, numbers in options.joints:
+        mechanism.start(name, numbers if len(numbers) > 1 else numbers[0])
+    if samples is not None and not any(isinstance(values, tuple) for _, values in options.vary):
+        print("--samples has nothing to draw: no --vary NAME=LOW:HIGH, so that each point of the grid is run once", file=sys.stderr)
+        samples = None
+    table = options.out if options.out is not None and options.out.suffix.lower() == ".csv" else None
+    ensemble = sweeps.sweep(
+        mechanism, _formulation(options), options.duration, dict(options.vary), sweeps.read_measures(mechanism, options.measure), resolve=options.resolve_overlaps,
+        samples=samples, seed=options.seed, workers=options.workers, backend=options.backend, out=options.out if table is None else None,
+    )
+    for line in sweeps.lines(ensemble):
+        print(line)
+    if table is not None:
+        ensemble.to_csv(table)
+    if options.plot is not None and ensemble.successful.any():
+        sweeps.plot(ensemble, options.plot)
+    for path in (options.out, options.plot):
+        if path is not None:
+            print(f"wrote {path}")
+    return INTERRUPTED if ensemble.interrupted else DONE if ensemble.successful.any() else FAILED
+
+
 def _convert(options: argparse.Namespace) -> int:
     import dalembert as da
 
@@ -524,17 +614,37 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _zoo(options: argparse.Namespace) -> int:
+    from dalembert.zoo.words import describe, find_mechanism, mechanisms
+
     known = mechanisms()
     if options.name is None:
         for name, make in known.items():
             print(f"{name:22} {(inspect.getdoc(make) or '').splitlines()[0]}")
         return DONE
-    if options.name not in known:
-        raise ModelError(f"the zoo has no {options.name!r}; {choices(options.name, known)}")
-    make = known[options.name]
-    signature = str(inspect.signature(make)).replace("'", "")
-    print(f"{options.name}{signature}\n\n{inspect.getdoc(make)}")
+    name = find_mechanism(options.name)
+    signature = str(inspect.signature(known[name])).replace("'", "")
+    print(f"{name}{signature}", inspect.getdoc(known[name]), "\n".join(describe(name)), sep="\n\n")
     return DONE
+
+
+def _study(options: argparse.Namespace) -> int:
+    """0 if every claim held."""
+    from dalembert.studies import find_study, list_studies
+
+    if options.all and options.names:
+        raise UsageError("--all runs every study: leave out the names")
+    chosen = list(list_studies().values()) if options.all else [find_study(name) for name in options.names]
+    if not chosen:
+        for item in list_studies().values():
+            print(f"{item.name:26} {item.paper}, {item.where}: {item.claim}")
+        return DONE
+    outcomes = []
+    for item in chosen:
+        print(f"{item.name} ({item.paper}, {item.where})")
+        outcomes.append(item.run(options.out, quick=options.quick))
+    if len(outcomes) > 1:
+        print("", *outcomes, sep="\n")
+    return DONE if all(outcome.held for outcome in outcomes) else FAILED
 
 
 if __name__ == "__main__":

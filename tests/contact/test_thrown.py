@@ -49,11 +49,14 @@ def test_impacts_put_no_energy_in(formulation, numbers):
         assert not found, f"throw {number}: {found}"
 
 
-@pytest.mark.parametrize("number", [247, 385], ids=["cylinder on a hull", "cylinder on a cylinder"])
-def test_caps_that_land_flat(number):
-    """A cap that lies flat at one knot and tilts within the next step, and one that slaps on another."""
-    throw = Throw.random(np.random.default_rng([2026, number]))
-    trajectory = da.Simulation(throw.mechanism, da.Variational(dt=throw.dt)).run(throw.steps * throw.dt)
+@pytest.mark.parametrize(
+    ("formulation", "seed", "number"), [(da.Variational, 2026, 247), (da.Variational, 2026, 385), (da.Implicit, 2029, 218), (da.Reduced, 2029, 218)],
+    ids=["cylinder on a hull", "cylinder on a cylinder", "cylinder on a box, implicit", "cylinder on a box, reduced"],
+)
+def test_caps_that_land_flat(formulation, seed, number):
+    """A cap that lies flat at one knot and tilts within the next step, one that slaps on another, and one that takes 256 parts of a step."""
+    throw = Throw.random(np.random.default_rng([seed, number]))
+    trajectory = da.Simulation(throw.mechanism, formulation(dt=throw.dt)).run(throw.steps * throw.dt)
     assert not throw.complaints(trajectory)
 
 

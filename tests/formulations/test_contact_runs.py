@@ -65,6 +65,14 @@ def test_the_hopper_turns_once_in_the_air_and_stands(formulation):
     assert np.abs(trajectory.position[-1] - trajectory.position[-20]).max() < 1e-2
 
 
+def test_the_hopper_stands_after_its_turn_at_long_steps_too():
+    trajectory = da.Simulation(zoo.hopper(), da.Variational(dt=0.01)).run(3.0, control=zoo.hopper_turn())
+    ball = trajectory.orientation[:, 0]
+    assert ball[-1, 0] * ball[0, 0] < -0.999
+    assert trajectory.contacts().gap.min() > -1e-8
+    assert np.abs(trajectory.velocity[-1]).max() < 0.2
+
+
 def test_the_quadruped_walks(formulation):
     from dalembert.zoo.quadruped import WALKING
 

@@ -65,6 +65,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
     "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)), "Aim": dict(body="upper", position=(0, 0, 0)),
+    "run_many": dict(mechanism=arm(), formulation=da.Variational(dt=0.01), duration=0.01),
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
     **{name: {} for name in sensors.__all__},
 }
@@ -86,9 +87,14 @@ BUILDING: dict[str, dict[str, Any]] = {
 #: methods of a simulation
 ASKED: dict[str, dict[str, Any]] = {
     "coordinates": dict(joint="elbow"), "rates": dict(joint="elbow"), "path_length": dict(path="cord"), "path_rate": dict(path="cord"), "restore": {}, "sensor": dict(name="none"),
-    "set_joint": dict(name="elbow", value=0.0), "set_velocity": dict(body="lower"), "set_target": dict(joint="shoulder", target=0.0),
+    "set_joint": dict(name="elbow", value=0.0), "set_joints": dict(coordinates={"elbow": 0.0}), "set_velocity": dict(body="lower"), "set_target": dict(joint="shoulder", target=0.0),
     "set_input": dict(name="elbow", value=0.0), "set_parameters": dict(values={}), "solve_pose": dict(wishes={}), "linearise": {}, "equilibrium": {}, "modes": {},
     "step_jacobian": {}, "view": {}, "step": {}, "check": {}, "run": dict(duration=0.01), "stream": dict(duration=0.01, folder="parts"), "follow": dict(joint="elbow", trajectory=LATER),
+}
+#: methods of a batch
+TOGETHER: dict[str, dict[str, Any]] = {
+    "parameters": {}, "state": dict(index=0), "failure": dict(index=0), "coordinates": {}, "rates": {}, "reset": {}, "restore": dict(index=0, state=da.State("of nothing", (0.0, 0, 0.01), np.zeros(1), np.zeros(1))), "set_parameters": dict(values={}),
+    "step": {},
 }
 #: methods of a trajectory
 READ: dict[str, dict[str, Any]] = {
@@ -98,9 +104,9 @@ READ: dict[str, dict[str, Any]] = {
     "to_video": dict(path="run.gif", size=(16, 16)), "view": {}, "sensor": dict(name="none"),
 }
 #: those that start something when they are called without a mistake, or that take long: bad arguments only, one at a time
-HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream", "check")
+HEAVY = ("least_norm", "view", "to_video", "draw_graph", "plot", "snapshot", "linearise", "equilibrium", "modes", "step_jacobian", "stream", "check", "run_many")
 #: signatures that are no part of this: gradients check their own, tables of classes that users do not make
-ELSEWHERE = ("validate_gradients", "value_and_gradient", "residuals_and_jacobian", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra")
+ELSEWHERE = ("validate_gradients", "value_and_gradient", "residuals_and_jacobian", "GradientCheck", "Trajectory", "State", "Moment", "Joint", "Simulation", "Algebra", "Ensemble", "Batch")
 #: arguments of the algebra of the arm by name
 VECTORS = dict.fromkeys(("q", "v", "a", "tau", "q0", "q1", "x", "dq", "dv", "da"), (0.1, 0.2)) | dict(body="upper", name="elbow", wrenches=np.zeros((2, 6)))
 
@@ -113,9 +119,16 @@ def calls(simulation: Callable[[], da.Simulation], trajectory: Callable[[], da.T
     found += [Call(f"Trajectory.{name}", getattr(da.Trajectory, name), arguments, None if name == "load" else trajectory) for name, arguments in READ.items()]
     found += [Call(f"Revolute.{name}", getattr(da.Revolute, name), dict(q=[0.1]), da.Revolute) for name in ("motion", "motion_columns")]
     found.append(Call("Simulation", da.Simulation, dict(mechanism=arm(), formulation=da.Variational(dt=0.01))))
+    found += [Call(f"Batch.{name}", getattr(da.Batch, name), arguments, batch, lambda b: b.state(0)) for name, arguments in TOGETHER.items()]
+    found.append(Call("Batch", da.Batch, dict(mechanism=arm(), formulation=da.Variational(dt=0.01), n=2)))
     found.append(Call("State.save", da.State.save, dict(path="state.npz"), lambda: simulation().state))
     found.append(Call("State.load", da.State.load, dict(path="no such file.npz")))
+    found.append(Call("Ensemble.load", da.Ensemble.load, dict(path="no such file.h5")))
     return found
+
+
+def batch() -> da.Batch:
+    return da.Batch(arm(), da.Variational(dt=0.01), 2)
 
 
 def algebra_calls(algebra: Callable[[], da.Algebra]) -> list[Call]:
@@ -132,6 +145,7 @@ def zoo_calls() -> list[Call]:
     """The mechanisms of the zoo, and what belongs to them."""
     needed: dict[str, dict[str, Any]] = {
         "hoberman_exact": dict(time=[0.0, 0.1]), "hoberman_inertia": dict(opening=0.7), "hoberman_opening": dict(position=np.ones((3, 3))), "dance": dict(time=0.1),
+        "exoskeleton_aims": dict(time=0.1),
         "satellite_drives": dict(panel=0.5), "walker_drives": dict(position=(0.0, 0.0, 0.6), rotation=np.eye(3)),
     }
     functions = {name: getattr(da.zoo, name) for name in da.zoo.__all__}
@@ -140,7 +154,7 @@ def zoo_calls() -> list[Call]:
 
 def known() -> set[str]:
     """Names of all signatures that are looked at, or left to others."""
-    return {*MADE, *ELSEWHERE, *(f"Mechanism.{n}" for n in BUILDING), *(f"Simulation.{n}" for n in ASKED), *(f"Trajectory.{n}" for n in READ), "Trajectory.point"}
+    return {*MADE, *ELSEWHERE, *(f"Mechanism.{n}" for n in BUILDING), *(f"Simulation.{n}" for n in ASKED), *(f"Trajectory.{n}" for n in READ), *(f"Batch.{n}" for n in TOGETHER), "Trajectory.point"}
 
 
 def public() -> set[str]:
@@ -150,7 +164,7 @@ def public() -> set[str]:
         item = getattr(da, name)
         if inspect.isfunction(item) or (inspect.isclass(item) and not issubclass(item, BaseException)):
             found.add(item.__name__)
-    for kind in (da.Mechanism, da.Simulation, da.Trajectory):
+    for kind in (da.Mechanism, da.Simulation, da.Trajectory, da.Batch):
         for name, method in inspect.getmembers(kind, lambda m: inspect.isfunction(m) or inspect.ismethod(m)):
             if not name.startswith("_") and [p for p in inspect.signature(method).parameters if p not in ("self", "cls")]:
                 found.add(f"{kind.__name__}.{name}")
@@ -168,7 +182,7 @@ SIGNED = {
 ZOO_SIGNED = {
     "torque", "gravity", "orientation", "angle", "bend", "curvature", "curl", "rate", "displacement", "start", "velocity", "angular_velocity", "spin", "precession",
     "opening_rate", "takeoff", "push", "flight", "slope", "tilt", "raised", "disturbance", "clearance", "pull", "lever", "rest", "time", "position", "hinge_heights", "height",
-    "panel", "axis", "ribs", "size", "period", "opening", "duration", "half_angle", "design", "rotation", "inertia", "cable", "anchor",
+    "panel", "axis", "ribs", "size", "period", "opening", "duration", "half_angle", "design", "rotation", "inertia", "cable", "anchor", "misalignment",
 }
 #: arguments that may be without end: all of these where they bound something
 ENDLESS = {("Budget", "seconds"), ("Servo", "bound"), ("Bearing", "length")}

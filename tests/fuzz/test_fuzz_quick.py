@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ for module in ("mujoco", "yourdfpy", "trimesh", "h5py", "msgspec", "tomli_w", "m
     pytest.importorskip(module)
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="watches files and forks as Linux does")
 
-QUICK = {"attack": 73, "mutated file": 60, "kill a writer": 21, "kill a run": 4, "kill an ensemble": 3, "end a run": 2, "kill a compiler": 2, "damage the cache": 3, "fill the disk": 14}
+QUICK = {"attack": 30, "mutated file": 60, "kill a writer": 21, "kill a run": 4, "kill an ensemble": 3, "end a run": 2, "kill a compiler": 2, "damage the cache": 3, "fill the disk": 14}
 #: the bars: 2,000 broken files, 200 kills
 SLOW = {"mutated file": 2000, "kill a writer": 80, "kill a run": 40, "kill an ensemble": 30, "end a run": 20, "kill a compiler": 30, "damage the cache": 60, "fill the disk": 100}
+if find_spec("pxr"):
+    QUICK["mutated USD"], SLOW["mutated USD"] = 16, 400
 
 
 def fuzz(counts: dict[str, int], report: Path, seed: int) -> dict:

@@ -34,7 +34,7 @@ def test_every_signature_is_known() -> None:
 
 
 #: mechanisms that take long to build
-LARGE = ("zoo.hoberman_sphere", "zoo.spline_shoulder", "zoo.walker_legs", "zoo.animatronic_figure")
+LARGE = ("zoo.hoberman_sphere", "zoo.spline_shoulder", "zoo.walker_legs", "zoo.character", "zoo.animatronic_figure")
 #: of the algebra, whose kernels take long to compile
 FEW = ("mass_matrix", "integrate", "slot", "random", "forward_kinematics", "body_jacobian")
 

@@ -88,6 +88,7 @@ def test_all_methods(method):
     assert da.validate_gradients(foot_and_arm(), METHODS[method], NAMES, steps=14, setup=throw, differences=False).forward_error < EXACT
 
 
+@pytest.mark.slow
 def test_the_linearised_cone():
     formulation = da.Variational(dt=0.01, tolerance=1e-13, cone="linear", cone_edges=6)
     names = ["ground.friction", "foot contact 0.radius", "foot.mass", "foot.start_velocity"]
@@ -197,11 +198,55 @@ def test_what_cannot_be_differentiated_says_so():
             run.vjp(weights, ["ball.mass"], gradient_smoothing=value)  # type: ignore[arg-type]
     with pytest.raises(da.GradientError, match=r"ground\.friction"):
         run.vjp(weights, ["ground.stickiness"])
-    m = da.Mechanism("pin")
-    m.body("door", mass=1.0, inertia=np.eye(3), position=(0.3, 0, 0))
+
+
+def door() -> da.Mechanism:
+    """One direction that a long hinge carries."""
+    m = da.Mechanism("door")
+    m.body("door", mass=1.0, inertia=0.05 * np.eye(3), position=(0.3, 0, 0))
     m.joint("pin", da.Revolute(axis="z", bearing=da.Bearing(friction=0.2, radius=0.01, length=0.1)), "world", "door", at=(0, 0, 0))
+    return m
+
+
+def sleeve() -> da.Mechanism:
+    """Directions that share one bearing, and a ball on top of it."""
+    m = da.Mechanism("sleeve", gravity=(0, -2.0, -9.0))
+    m.body("rod", mass=1.0, inertia=np.diag([0.05, 0.04, 0.06]), position=(0.1, 0.02, 0.05))
+    m.body("arm", mass=0.5, inertia=np.diag([0.01, 0.02, 0.015]), position=(0.1, 0.3, 0.05))
+    m.joint("sleeve", da.Cylindrical(axis="x", bearing=da.Bearing(friction=0.15, radius=0.02, length=0.3)), "world", "rod", at=(0, 0, 0))
+    m.joint("ball", da.Spherical(bearing=da.Bearing(friction=0.1, radius=0.01)), "rod", "arm", at=(0.1, 0.1, 0.05))
+    return m
+
+
+def slide_and_turn(sim: da.Simulation) -> None:
+    sim.set_joint("sleeve", rate=(1.0, 2.0))
+    sim.set_joint("ball", rate=(1.0, -2.0, 1.5))
+
+
+def test_a_bearing_whose_friction_follows_its_load():
+    names = ["door.mass", "pin.turn_parent", "pin.bearing_friction", "pin.bearing_radius", "pin.bearing_length", "pin.bearing_thrust"]
+    check = da.validate_gradients(door(), VARIATIONAL, names, steps=3, setup=lambda sim: sim.set_joint("pin", rate=2.0), step=1e-4, forward=False)
+    assert check.difference_error < 1e-6, str(check)
+    assert min(abs(row.adjoint) for row in check.rows) > 1e-3
+
+
+def test_impacts_with_times_of_their_own_refuse_bearings():
     with pytest.raises(da.GradientError, match="'pin' has a bearing"):
-        da.Simulation(m, VARIATIONAL).run(0.02, tape=True)
+        da.Simulation(door(), da.Variational(dt=0.01, events="exact")).run(0.02, tape=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])
+@pytest.mark.parametrize(
+    ("make", "setup", "names"), [
+        (door, lambda sim: sim.set_joint("pin", rate=2.0), ["door.mass", "door.inertia", "gravity", "pin.start_rate", "pin.point_child", "pin.turn_parent", "pin.bearing_length"]),
+        (sleeve, slide_and_turn, ["arm.mass", "gravity", "sleeve.turn_parent", "ball.point_child", "sleeve.bearing_friction", "ball.bearing_radius", "sleeve.start_rate"]),
+    ], ids=["door", "sleeve"],
+)
+def test_bearings(formulation, make, setup, names):
+    check = da.validate_gradients(make(), formulation, names, steps=3, setup=setup, step=1e-4)
+    assert check.forward_error < 1e-9, str(check)
+    assert check.difference_error < 1e-6, str(check)
 
 
 @pytest.mark.parametrize("formulation", [VARIATIONAL, pytest.param(METHODS["bdf2"], marks=pytest.mark.slow)], ids=["variational", "bdf2"])
@@ -353,7 +398,7 @@ def driven() -> da.Mechanism:
     return m
 
 
-@pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"], pytest.param(METHODS["sdirk2"], marks=pytest.mark.slow)], ids=["variational", "bdf2", "sdirk2"])
+@pytest.mark.parametrize("formulation", [VARIATIONAL, *(pytest.param(METHODS[name], marks=pytest.mark.slow) for name in ("bdf2", "sdirk2"))], ids=["variational", "bdf2", "sdirk2"])
 def test_a_controller_that_sees_what_touches(formulation):
     def setup(sim: da.Simulation) -> None:
         kick(sim)

@@ -72,6 +72,7 @@ def agree(run: da.Trajectory, names: list[str], seed: int = 0) -> float:
     return worst
 
 
+@pytest.mark.slow
 def test_a_sliding_bounce_on_a_slope():
     run = ball(friction=0.1, tilt=0.4, spin=-2.0).run(0.9, tape=True)
     assert np.sum(run.substeps > 1) == 2
@@ -79,6 +80,7 @@ def test_a_sliding_bounce_on_a_slope():
     assert agree(run, names) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_slide_that_ends_has_the_saltation_of_the_closed_form():
     """A block comes to rest at v |v| / (2 mu g)."""
     scene, v, mu, g = da.Mechanism("block"), np.array([1.3, 0.4]), 0.4, 9.81
@@ -112,6 +114,7 @@ def test_an_oscillator_with_dry_friction_that_turns_back():
     assert agree(run, ["rail.start", "rail.start_rate", "rail.friction", "rail.stiffness", "body.mass"]) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_pendulum_that_meets_its_stop():
     scene = da.Mechanism("pendulum")
     scene.body("rod", da.Box(size=(0.8, 0.4, 0.5), mass=2.0), position=(0.4, 0.0, 0.0))

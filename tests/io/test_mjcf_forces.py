@@ -104,6 +104,8 @@ SERVOS = {
     "bounded at the joint": '<position joint="j3" kp="40" forcerange="-9 9"/>',
     "general": '<general joint="j3" biastype="affine" gainprm="12" biasprm="1.5 -30 -2" ctrllimited="true" ctrlrange="-0.3 0.3"/>',
     "a fixed tendon": '<position tendon="f" kp="20"/>',
+    "velocity": '<velocity joint="j1" kv="3" gear="-1.5"/>',
+    "bounded velocity": '<velocity joint="j3" kv="30" forcerange="-2 2"/>',
 }
 
 
@@ -137,7 +139,7 @@ def test_servos_push_as_mujocos(name, tmp_path):
 
 
 @pytest.mark.parametrize("actuators", [
-    '<velocity joint="j1" kv="3"/>', '<position joint="j1" kp="40" forcerange="-7 9"/>', '<position joint="j1" kp="40"/><motor joint="j1"/>',
+    '<velocity joint="j1" kv="3" forcerange="-1 2"/>', '<position joint="j1" kp="40" forcerange="-7 9"/>', '<position joint="j1" kp="40"/><motor joint="j1"/>',
     '<position tendon="t" kp="20" kv="1" forcerange="-4 4"/>', '<motor tendon="t" gear="-3"/>', '<general joint="j2" biastype="affine" gainprm="2" biasprm="0.4 1 0"/>',
     '<position tendon="two" kp="20"/>',
 ])

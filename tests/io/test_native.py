@@ -13,8 +13,8 @@ from robots import CASSIE, find
 
 import dalembert as da
 from dalembert import zoo
-from dalembert.cli import mechanisms
 from dalembert.mechanism.actuators import Actuator
+from dalembert.zoo.words import mechanisms
 
 native = pytest.importorskip("dalembert.io.native")
 pytest.importorskip("msgspec")

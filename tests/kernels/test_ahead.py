@@ -142,6 +142,7 @@ time.sleep({0.0 if how == "done" else 1000.0})
     assert _ended(pid)
 
 
+@pytest.mark.slow
 def test_a_run_says_once_that_it_compiles(tmp_path):
     """With an empty cache; with a full one it says nothing, also where the first run ended before its second process."""
     program = "import dalembert as da; da.Simulation(da.zoo.pendulum(), da.Variational(dt=0.01)).run(0.02)"

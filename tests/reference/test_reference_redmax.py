@@ -41,6 +41,16 @@ def test_scenes_start_where_the_file_says(number, formulation):
     assert simulation.energies()[1] == pytest.approx(scene["T0"], rel=1e-11, abs=1e-8)
 
 
+def test_the_study_has_the_numbers_of_the_file():
+    from dalembert.studies.redmax.reference_energies import SCENES as STUDIED
+
+    assert set(STUDIED) == set(SCENES)
+    for number, studied in STUDIED.items():
+        scene = SCENES[number]
+        assert (studied.step, studied.duration, studied.start, studied.bdf1) == (scene["h"], scene["t_end"], scene["T0"], scene["bdf1"]["H_expected"])
+        assert studied.bdf2 in (None, scene["bdf2"]["H_expected"])
+
+
 @pytest.mark.parametrize("method", ["bdf1", "bdf2"])
 @pytest.mark.parametrize("number", SAME_COORDINATES)
 def test_energies_and_states_of_the_redmax_code(number, method):

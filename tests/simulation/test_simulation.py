@@ -378,3 +378,43 @@ def test_loops_are_counted():
     assert loop_count(arm()) == 0
     assert loop_count(zoo.three_link_loop()) == 1
     assert loop_count(zoo.double_four_bar()) == 2
+
+
+@pytest.mark.parametrize("n", [1, 10])
+def test_residuals_of_the_next_step_fall_below_its_tolerance(n):
+    sim = da.Simulation(da.zoo.pendulum(n), da.Variational(dt=0.01))
+    sim.run(0.1)
+    before = sim.state.numbers.copy()
+    residuals = sim.residuals()
+    np.testing.assert_array_equal(sim.state.numbers, before)
+    assert residuals[0] > 1e-3
+    assert residuals[-1] < 1e-10
+    assert np.all(np.diff(residuals) < 0.0)
+    assert len(residuals) - 1 == sim.run(0.01).iterations[-1]
+
+
+def test_a_run_keeps_the_residuals_of_its_steps(tmp_path):
+    plain = da.Simulation(da.zoo.pendulum(3), da.Variational(dt=0.01)).run(0.105)
+    sim = da.Simulation(da.zoo.pendulum(3), da.Variational(dt=0.01))
+    first = sim.residuals()
+    run = sim.run(0.105, residuals=True)
+    np.testing.assert_array_equal(run.position, plain.position)
+    found = run.residuals
+    assert len(found) == len(run) == 12
+    assert np.isnan(found[0]).all()
+    np.testing.assert_array_equal(found[1, : len(first)], first)
+    np.testing.assert_array_equal(np.isfinite(found[1:]).sum(axis=1) - 1, run.iterations[1:])
+    assert np.nanmin(found[1:], axis=1).max() < 1e-10
+    run.save(tmp_path / "run.h5")
+    np.testing.assert_array_equal(da.Trajectory.load(tmp_path / "run.h5").residuals, found)
+    with pytest.raises(da.ModelError, match="residuals=True"):
+        plain.residuals  # noqa: B018
+
+
+@pytest.mark.parametrize("make", [lambda: da.Simulation(da.zoo.n_four_bar(), da.Variational(dt=0.01)), lambda: da.Simulation(da.zoo.box_drop(), da.Variational(dt=0.01)),
+                                  lambda: da.Simulation(da.zoo.pendulum(), da.Implicit(dt=0.01))])
+def test_residuals_that_are_not_there_are_refused(make):
+    with pytest.raises(da.ModelError, match="residuals by iteration"):
+        make().residuals()
+    with pytest.raises(da.ModelError, match="residuals by iteration"):
+        make().run(0.1, residuals=True)

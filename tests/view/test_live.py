@@ -84,7 +84,9 @@ def test_a_simulation_is_pulled_and_driven():
         assert simulation.coordinates("motor")[0] == pytest.approx(0.5, abs=1e-6)
         assert simulation.position[1, 0] > 0.05
         viewer.forces.value = True
-        time.sleep(0.3)
+        end = time.monotonic() + 20
+        while "forces" not in viewer.stage._arrows and time.monotonic() < end:
+            time.sleep(0.1)
         assert len(viewer.stage._arrows["forces"].points) == 2
         assert viewer.stage._arrows["pull"].visible
         viewer.grip = None
@@ -94,6 +96,24 @@ def test_a_simulation_is_pulled_and_driven():
         time.sleep(0.2)
         assert simulation.time == stopped
         assert not viewer.stage._arrows["pull"].visible
+    finally:
+        viewer.stop()
+
+
+def test_a_controller_takes_the_place_of_sliders():
+    simulation = arm()
+    simulation.set_target("motor", lambda t: 0.1 * t)
+    assert simulation.commanded == {"motor"}
+    viewer = simulation.view(port=18108, block=False, control=lambda sim: {"tip": [0.5, 0.0, 0.0, 0.0, 0.0, 0.0]})
+    try:
+        assert not viewer.sliders
+        viewer.pull("tip", at=(0.1, 0, -1.2), to=(0.1, 0.0, -1.2))
+        assert viewer.inputs()["tip"][0] == pytest.approx(0.5 + viewer._hold(viewer.grip)[1][0], abs=0.2)
+        viewer.grip = None
+        wait_for(simulation, 0.5)
+        assert viewer.failure is None
+        assert simulation.coordinates("motor")[0] == pytest.approx(0.1 * simulation.time, abs=0.01)
+        assert simulation.position[1, 0] > 0.01
     finally:
         viewer.stop()
 

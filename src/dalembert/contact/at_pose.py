@@ -12,6 +12,7 @@ from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import limit_at_knot
 from dalembert.contact.records import CONTACT, Scene
 from dalembert.contact.shapes import PairList
+from dalembert.linalg.compact import no_room
 from dalembert.mechanism.touching import Touching
 from dalembert.model.placement import Placement
 
@@ -44,7 +45,7 @@ class Encounters:
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         count = placement.sizes[0]
-        self.scene = Scene(np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)))
+        self.scene = Scene(np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room())
 
     def rows(self, reach: float) -> Rows:
         """What is nearer than ``reach`` at the placement's pose."""

@@ -29,9 +29,12 @@ from dalembert.contact.limits import (
     limit_step,
 )
 from dalembert.contact.records import Scene
+from dalembert.contact.smoothed import smoothed_matrix
 from dalembert.kernels import inline, kernel, specialise
+from dalembert.linalg.compact import compact
 from dalembert.model.frames import relative
 from dalembert.model.pose import put6
+from dalembert.model.records import Work
 from dalembert.model.rows import direction_gradient
 from dalembert.spatial.tuples import load3, load9, neg3
 
@@ -51,6 +54,7 @@ class Nodes(NamedTuple):
     jacobian: Any
     load: Any
     directions: Any
+    smoothed: Any
 
 
 @kernel
@@ -118,6 +122,21 @@ def flow(row, linear, angular):
 
 
 @kernel
+def awake_part(work, scene):
+    """The work of a step with the schedule of what is awake: everything else is left out of its linear systems."""
+    asleep = scene.room.asleep
+    for i in range(scene.contacts.shape[0]):
+        asleep[scene.contacts[i].node] = 1 if scene.contacts[i].awake == 0 else 0
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        asleep[limit.node] = 1 if limit.awake[0] == 0 and limit.awake[1] == 0 and limit.cap <= 0.0 and limit.bears == 0 else 0
+    return Work(
+        work.bodies, work.joints, work.couplings, work.ends, work.velocity, work.K, work.D, work.given, work.found, work.blocks,
+        compact(work.schedule, scene.room), work.vector,
+    )
+
+
+@kernel
 def load_nodes(encounter, kappa, second, noise):
     """Residuals of the nodes' rows for products ``kappa`` into the solver's vector."""
     scene, vector, dt = encounter.scene, encounter.step.work.vector, encounter.dt
@@ -147,7 +166,7 @@ def build_nodes(
     ``residual(encounter)`` -> (largest residual in m/s, False when it is not finite), after that of the step itself; ``jacobian(encounter)`` writes
     the nodes' blocks; ``load(encounter, kappa, second, noise)`` the solver's vector; ``directions(encounter, kappa, second,
     fraction, noise)`` recovers those of slacks and impulses from the solution and returns the step that keeps ``fraction``
-    of the way inside.
+    of the way inside; ``smoothed(encounter, kappa)`` writes the blocks of contacts as ``smoothed`` has them, of those that are awake alone.
     """
 
     def residual(encounter):
@@ -263,20 +282,32 @@ def build_nodes(
 
     limit_side = specialise(limit_side, f"{name}_limit_side", file)
 
-    def jacobian(encounter):
+    def contact_blocks(encounter, smoothing):
+        """Blocks of the contacts, by their cones or, where ``smoothing`` is positive, smoothed by so much (m^2/s^2)."""
         step, scene = encounter.step, encounter.scene
         blocks = step.work.blocks
         contacts = scene.contacts
         for i in range(contacts.shape[0]):
             c = contacts[i]
             if c.awake == 0:
-                sleep(blocks, c.diagonal, c.block_na, c.block_an, c.block_nb, c.block_bn)
+                if smoothing == 0.0:
+                    sleep(blocks, c.diagonal, c.block_na, c.block_an, c.block_nb, c.block_bn)
                 continue
-            w0, w00, w01, w11 = node_matrix(c, blocks[c.diagonal].M, c.friction > 0.0)
+            if smoothing > 0.0:
+                w0, w00, w01, w11 = smoothed_matrix(c, blocks[c.diagonal].M, smoothing)
+            else:
+                w0, w00, w01, w11 = node_matrix(c, blocks[c.diagonal].M, c.friction > 0.0)
             if c.block_na >= 0:
                 contact_side(step, c.block_na, c.block_an, c.a, c.Ga, c.Ha, c.Ka, c.Ta, w0, w00, w01, w11)
             if c.block_nb >= 0:
                 contact_side(step, c.block_nb, c.block_bn, c.b, c.Gb, c.Hb, c.Kb, c.Tb, w0, w00, w01, w11)
+
+    contact_blocks = specialise(contact_blocks, f"{name}_contact_blocks", file)
+
+    def limit_blocks(encounter):
+        """Blocks of the limits."""
+        step, scene = encounter.step, encounter.scene
+        blocks = step.work.blocks
         limits = scene.limits
         for i in range(limits.shape[0]):
             l = limits[i]
@@ -284,6 +315,15 @@ def build_nodes(
             if l.block_na >= 0:
                 limit_side(step, l.block_na, l.block_an, l.a, l.Ga, l.Ha, l.Ka, l.Ta, w0, w1, w2)
             limit_side(step, l.block_nb, l.block_bn, l.b, l.Gb, l.Hb, l.Kb, l.Tb, w0, w1, w2)
+
+    limit_blocks = specialise(limit_blocks, f"{name}_limit_blocks", file)
+
+    def jacobian(encounter):
+        contact_blocks(encounter, 0.0)
+        limit_blocks(encounter)
+
+    def smoothed(encounter, kappa):
+        contact_blocks(encounter, kappa)
 
     def change(gradient, d):
         """Minus a gradient times a body's direction."""
@@ -337,5 +377,5 @@ def build_nodes(
 
     return Nodes(
         specialise(residual, f"{name}_residual", file), specialise(jacobian, f"{name}_jacobian", file), load_nodes,
-        specialise(directions, f"{name}_directions", file),
+        specialise(directions, f"{name}_directions", file), specialise(smoothed, f"{name}_smoothed", file),
     )

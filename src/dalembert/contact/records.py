@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.linalg.compact import Room
 from dalembert.model.records import F, I, fields
 
 PLANE, BALLS, LINE, EDGES, FIELD, SMOOTH = range(6)
@@ -52,6 +53,8 @@ CONTACT = np.dtype([
         edge=MAX_EDGES, dedge=MAX_EDGES,
         # impulses to start the iteration from
         gamma0=0, beta0=2,
+        # roots of the inertias that the normal and the tangential impulses feel of the two bodies alone, over the weight (see ``smoothed``)
+        tau=0, sigma=0,
     ),
 ])
 
@@ -136,6 +139,7 @@ class Scene(NamedTuple):
     scratch: np.ndarray  # (6,)
     counts: np.ndarray  # (n,) contacts of each body with the environment that are awake
     islands: np.ndarray  # (9, n) works of impacts (see ``impacts``)
+    room: Room  # for the schedule of what is awake
 
 
 class Tape(NamedTuple):

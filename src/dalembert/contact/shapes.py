@@ -131,6 +131,7 @@ class PairList:
         self.touching, self.weights, self.edges = touching, weights, edges
         self.found = [g for surface in touching.paired for g in geometries(surface)]
         self._laws: dict[tuple[int, int], PairLaw | None] = {}
+        self._pairs: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self.world = len(weights)
         self.shapes = compile_shapes(self.found, self.world)
         size = np.zeros(self.world)
@@ -173,25 +174,38 @@ class PairList:
 
     def build(self, keys: list[tuple[int, int]], first: int, labels: list[str]) -> tuple[np.ndarray, Shapes]:
         """Contact records of a list of pairs, whose first one will have the index ``first``, and the shapes with them."""
+        made = [self._made(key, labels) for key in keys]
         pairs = np.zeros(len(keys), PAIR)
-        records = []
-        forms = self.shapes.geometries["form"]
-        for pair, key in zip(pairs, keys):
-            i, j = sorted(key, key=lambda k: int(forms[k]))
-            a, b = self.found[i], self.found[j]
-            law = self._law(i, j)
-            assert law is not None
-            slots = _blank(self.slots(key))
-            pair["i"], pair["j"], pair["first"], pair["slots"] = i, j, first, len(slots)
-            masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
-            slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
-            slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
-            slots["part"], slots["first"], slots["second"] = np.arange(len(slots)), i, j
-            slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
-            slots["edges"] = self.edges if law.friction > 0.0 else 0
-            reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
-            pair["margin"] = 0.5 * min(reach) + 1e-3
-            pair["close"] = CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH
-            records.append(slots)
-            first += len(slots)
-        return (np.concatenate(records) if records else _blank(0)), self.shapes._replace(pairs=pairs)
+        if not keys:
+            return _blank(0), self.shapes._replace(pairs=pairs)
+        records = _blank(sum(len(slots) for slots, _ in made))
+        # as bytes: joined as records they would be compared field by field, which takes longer than all the rest
+        np.concatenate([slots.view(np.uint8) for slots, _ in made], out=records.view(np.uint8))
+        np.concatenate([pair.view(np.uint8) for _, pair in made], out=pairs.view(np.uint8))
+        pairs["first"] = first + np.cumsum(pairs["slots"]) - pairs["slots"]
+        return records, self.shapes._replace(pairs=pairs)
+
+    def _made(self, key: tuple[int, int], labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Contact records of a pair and its own, which are kept for when it comes near again."""
+        if key not in self._pairs:
+            self._pairs[key] = self._make(key, labels)
+        return self._pairs[key]
+
+    def _make(self, key: tuple[int, int], labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        pair, forms = np.zeros(1, PAIR), self.shapes.geometries["form"]
+        i, j = sorted(key, key=lambda k: int(forms[k]))
+        a, b = self.found[i], self.found[j]
+        law = self._law(i, j)
+        assert law is not None
+        slots = _blank(self.slots(key))
+        pair["i"], pair["j"], pair["slots"] = i, j, len(slots)
+        masses = [1.0 / self.weights[g.body] for g in (a, b) if g.body >= 0]
+        slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
+        slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
+        slots["part"], slots["first"], slots["second"] = np.arange(len(slots)), i, j
+        slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
+        slots["edges"] = self.edges if law.friction > 0.0 else 0
+        reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
+        pair["margin"] = 0.5 * min(reach) + 1e-3
+        pair["close"] = CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH
+        return slots, pair

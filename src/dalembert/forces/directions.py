@@ -28,15 +28,28 @@ def servo_at(joint, at, i, rate):
     """Force of the servo along a direction at the knot for a rate there, and its change D with the rate; zero where there is none."""
     if joint.driven[i] or not joint.follows[i]:
         return 0.0, 0.0
-    error = at.target[i] - at.coordinate[i]
-    force, _, D, _ = servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)
+    force, _, D, _ = servo(joint, i, at.target[i], at.coordinate[i], rate)
     return force, D
 
 
 @inline
+def usual_rate(joint, at, i):
+    """The rate for which it is judged whether a servo is within its bound at the knot: rest, or where its target is a rate, the rate expected."""
+    return at.rate[i] if joint.servo_rate[i] else 0.0
+
+
+@inline
 def resistance(joint, at, i):
-    """What resists the rate along a direction at the knot: its damper, and a servo that is within its bound at rest."""
-    return joint.damping[i] - servo_at(joint, at, i, 0.0)[1]
+    """What resists the rate along a direction at the knot: its damper, and a servo that is within its bound at its usual rate."""
+    return joint.damping[i] - servo_at(joint, at, i, usual_rate(joint, at, i))[1]
+
+
+@inline
+def drive_at_rest(joint, at, i):
+    """Force of the servo along a direction at the knot if its rate were zero, ``resistance`` times which it loses with the rate."""
+    usual = usual_rate(joint, at, i)
+    force, D = servo_at(joint, at, i, usual)
+    return force - D * usual
 
 
 @inline

@@ -28,14 +28,20 @@ def cable(stiffness, damping, stretch, rate):
 
 
 @inline
-def servo(stiffness, damping, bound, error, rate):
-    """A motor with gains: stiffness times the error (target - value) less damping times the rate, within its bound."""
-    force, K, D, _ = spring_damper(stiffness, damping, -error, rate)
+def servo(joint, i, target, coordinate, rate):
+    """A motor with gains along a direction, within its bound: stiffness times (target - coordinate) less damping times the rate, or, where
+    the target is a rate, damping times (target - rate). Returns force, K, D and its change with the target.
+    """
+    stiffness, damping, bound = joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i]
+    if joint.servo_rate[i]:
+        force, K, D, by_target = damping * (target - rate), 0.0, -damping, damping
+    else:
+        force, K, D, by_target = stiffness * (target - coordinate) - damping * rate, -stiffness, -damping, stiffness
     if force > bound:
         return bound, 0.0, 0.0, 0.0
     if force < -bound:
         return -bound, 0.0, 0.0, 0.0
-    return force, K, D, 0.0
+    return force, K, D, by_target
 
 
 @kernel

@@ -97,13 +97,31 @@ class Readings:
     least_norm: Callable[..., Mapping[str, np.ndarray]] | None = None
     #: names of events, for "event_time", "event_kind", "event_position" and "event_orientation" (events first)
     events: tuple[str, ...] = ()
+    #: knots in rising order -> kinetic and potential energy (J) there, nearly, at little cost
+    glance: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+
+
+class KernelCall(NamedTuple):
+    """A kernel that makes whole steps, and its arguments. Its result says at the place ``done`` how many it made.
+
+    ``stops``: where it made fewer, the state is that after the last of them; otherwise it is lost. ``lists``: what the arguments hold besides the state
+    depends on where it is, and must be asked for again after steps of ``advance``.
+    """
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+    done: int
+    stops: bool = True
+    lists: bool = False
 
 
 class Engine(Protocol):
     """A mechanism in one formulation. It holds no state: numbers (one flat array) go in and are advanced in place.
 
     It may say more: ``ended``, what ended the motion where ``advance`` stopped, if that was no failure, and None otherwise;
-    ``exact_motion``, true where rates and accelerations of targets shall be asked for themselves, not differenced from knot to knot.
+    ``exact_motion``, true where rates and accelerations of targets shall be asked for themselves, not differenced from knot to knot;
+    ``kernel_call(numbers, recording, source, count, dt)``, a ``KernelCall`` that makes the first ``count`` steps as ``advance`` does, from a state
+    that is ``plain(numbers, dt)``, or else stops before one that ``advance`` must make.
     """
 
     @property

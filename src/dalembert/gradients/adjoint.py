@@ -100,6 +100,7 @@ def pull_back(
     else:
         for tape, first, last in record.segments():
             adjoint.segment(smooth(tape, first), first, last)
+            del tape  # before the next one is made
     smooth.warn()
     bars = adjoint.start()
     beginning = Beginning(record) if any(_may_place(name) for name in names) else None

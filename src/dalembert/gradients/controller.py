@@ -137,11 +137,11 @@ class Controller:
 
     def felt(self, knot: int) -> Inputs:
         """``inputs_before``, with what contacts exert at the knot as it was known then."""
-        return self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot)[1]
+        return self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot, self.coordinates[knot])[1]
 
     def seen(self, knot: int) -> Values:
         """What the controller saw at a knot of the run."""
-        recording, inputs = self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot)
+        recording, inputs = self.record.engine.as_seen(self.record.recording, self.inputs_before(knot), knot, self.coordinates[knot])
         one = type(recording)(*(array[knot : knot + 1].copy() for array in recording))
         return self.record.engine.seen(one, inputs, self.target_rates(knot), self.coordinates[knot])
 

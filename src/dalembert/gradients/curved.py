@@ -155,8 +155,7 @@ def joint_laws(model, work, rates, laws, resisting, balls):
             force, K, _ = spring(joint, at, k)
             motor, motor_K, motor_D = 0.0, 0.0, 0.0
             if joint.follows[k]:
-                error = at.target[k] - at.coordinate[k]
-                motor, motor_K, motor_D, _ = servo(joint.servo_stiffness[k], joint.servo_damping[k], joint.servo_bound[k], error, rates[i, k])
+                motor, motor_K, motor_D, _ = servo(joint, k, at.target[k], at.coordinate[k], rates[i, k])
             resisting[i, k] = motor - joint.damping[k] * rates[i, k]
             laws[i, k, 0] = at.input[k] + force + resisting[i, k]
             laws[i, k, 1] = K + motor_K

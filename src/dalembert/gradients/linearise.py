@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dalembert.errors import LinearisationError
+from dalembert.forces.laws import servo
 from dalembert.gradients.chart import Chart
 from dalembert.gradients.coordinates import (
     curved_coordinates,
@@ -247,11 +248,5 @@ def _input_matrix(placement: Placement, local: Local, places: Sequence[InputPlac
             column[:] = directions[index]
             if kind == "target":
                 at, joint = placement.work.joints[element], model.joints[element]
-                column *= _servo_gain(joint, direction, float(at["target"][direction] - at["coordinate"][direction]), float(directions[index] @ local.velocity))
+                column *= servo(joint, direction, at["target"][direction], at["coordinate"][direction], float(directions[index] @ local.velocity))[3]
     return matrix
-
-
-def _servo_gain(joint: np.void, i: int, error: float, rate: float) -> float:
-    """Change of a servo's force with its target: its stiffness, or nothing beyond its bound."""
-    force = joint["servo_stiffness"][i] * error - joint["servo_damping"][i] * rate
-    return float(joint["servo_stiffness"][i]) if abs(force) <= joint["servo_bound"][i] else 0.0

@@ -80,7 +80,7 @@ class Scenario:
         """Ask for coordinates, rates and velocities on top of what set-up asked for."""
         wishes = {names[text].owner: np.atleast_1d(value) for text, value in start.items() if names[text].what == "start"}
         for owner, value in wishes.items():
-            setup.place({**setup.wishes, owner: np.asarray(value, dtype=float)}, (owner,))
+            setup.place_again(owner, np.asarray(value, dtype=float))
         for text, value in start.items():
             name = names[text]
             if name.what == "start_rate":

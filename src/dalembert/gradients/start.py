@@ -1,7 +1,7 @@
 """How the start of a run changes with coordinates, rates, velocities and numbers of the mechanism: through placing, assembly, settling.
 
-Poses follow by the placings that made them, one after the other: bodies are carried along as set-up carries them, then moved as
-little as closes every row, by the linear system of assembly. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
+Poses follow by the placings that made them, one after the other: bodies are carried along as set-up carries them, then moved step by step as assembly
+closed the rows, each step by its own linear system. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
 the pose too: forwards that part is differenced (fourth order), backwards (``start_pull``) it is not.
 """
 from __future__ import annotations
@@ -10,44 +10,23 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.gradients.names import PLACING, STANDING, START_JOINT, WEIGHING, Name
+from dalembert.gradients.placing_push import OFFSETS, STEP, PlacingPush, put_at, turns_of
 from dalembert.gradients.start_pull import StartPull
-from dalembert.mechanism.mechanism import Body, Mechanism
+from dalembert.mechanism.mechanism import Body
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
-from dalembert.model.assembly import mass_blocks, pose_saddle, row_values, velocity_equations, velocity_saddle
-from dalembert.model.placement import Placement
+from dalembert.model.assembly import mass_blocks, pose_saddle, velocity_equations, velocity_saddle
 from dalembert.model.pose import joint_rates
-from dalembert.model.topology import place
+from dalembert.model.topology import tree_holds_all
 from dalembert.simulation.placing import Placed
 from dalembert.simulation.record import Record
 from dalembert.simulation.setup import Setup
 from dalembert.spatial import so3
 
-#: step of fourth-order differences, m, rad or m/s
-STEP = 2e-4
-#: where and with which weight values are taken
-OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
-
 Tangent = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def turns_of(orientation: np.ndarray) -> Rotation:
-    return Rotation.from_quat(orientation, scalar_first=True)
-
-
-def put_at(
-    placement: Placement, position: np.ndarray, orientation: np.ndarray, coordinate: np.ndarray, target: np.ndarray, pose: np.ndarray | None = None,
-) -> None:
-    """Put bodies at a pose, or at one with a tangent (n, 6) added."""
-    if pose is not None:
-        position = position + pose[:, :3]
-        orientation = (turns_of(orientation) * Rotation.from_rotvec(pose[:, 3:])).as_quat(scalar_first=True)
-    placement.work.joints["target"] = target
-    placement.put(position, orientation, coordinate)
 
 
 class Beginning:
@@ -79,7 +58,12 @@ class Beginning:
         """Whether the start depends on a parameter at all."""
         element = self.owners.get(name.owner)
         stands = isinstance(element, STANDING) or (isinstance(element, Body) and name.what != "centre_of_mass")
-        return name.kind == "start" or (name.what in PLACING and not stands) or (name.what in WEIGHING and not self.at_rest)
+        return name.kind == "start" or (name.what in PLACING and not stands) or (name.what in WEIGHING and (self.closed or not self.at_rest))
+
+    @property
+    def closed(self) -> bool:
+        """Whether loops had to be closed: bodies weigh in their way by their sizes."""
+        return any(placed.way for placed in self.placings)
 
     # ---- forwards
 
@@ -87,7 +71,7 @@ class Beginning:
         """Tangents of pose (n, 6), velocities (n, 6) and held targets (joints, 6) along a change of a parameter."""
         bodies, joints = len(self.position), len(self.mechanism.joints)
         pose, velocity, target = np.zeros((bodies, 6)), np.zeros((bodies, 6)), np.zeros((joints, 6))
-        if name.what in WEIGHING:
+        if name.what in WEIGHING and not self.closed:
             return pose, self._weighed(name, direction), target
         if name.what == "start":
             pose = self._placed(name.owner, np.atleast_1d(direction))
@@ -116,8 +100,16 @@ class Beginning:
             rate[balls] = np.array(so3.left_jacobian(tuple(phi))).reshape(3, 3) @ rate[balls]
         return rate
 
+    def was_set(self, owner: str) -> bool:
+        """Whether a joint of a loop was set: another coordinate goes the way that it went."""
+        return any(owner in placed.moved for placed in self.placings) and not tree_holds_all(self.mechanism)
+
     def _placed(self, owner: str, change: np.ndarray) -> np.ndarray:
         """Bodies below a joint carried along with a change of its coordinates, then the loops closed."""
+        if self.was_set(owner):
+            step = STEP / max(float(np.abs(change).max(initial=0.0)), 1e-300)
+            beside = Setup(self.mechanism, self.model)
+            return PlacingPush(self, [beside] * len(OFFSETS), step, owner, change).push(np.zeros_like(self.velocity))
         setup, rate = self._rest(), self._as_rate(owner, change)
         wishes = {**setup.wishes, owner: self.coordinate[self.mechanism[owner].index, : len(rate)]}
         setup.rates, setup.held, setup.carried = {owner: rate}, {}, np.zeros_like(self.velocity)
@@ -153,10 +145,10 @@ class Beginning:
     def placings(self) -> tuple[Placed, ...]:
         """How the bodies came to stand where they do; for a pose that was given as such, that it closes the rows."""
         here = (self.position, self.orientation, self.coordinate, self.target)
-        return self.kept[5] or (Placed(here[:2], here, frozenset(), self.kept[1]),)
+        return self.kept[5] or (Placed(here[:2], here, {}, self.kept[1]),)
 
     def _reshaped(self, name: Name, direction: np.ndarray) -> np.ndarray:
-        """Poses of a mechanism with another number, placed and closed as this one was."""
+        """(n, 6) how poses change with a number of the mechanism, placed and closed as this one was."""
         step = STEP / max(float(np.abs(direction).max(initial=0.0)), 1e-300)
         value = list_parameters(self.mechanism, shifts=True)[name.text].value
         beside = [Setup(with_parameters(self.mechanism, {name.text: value + offset * step * direction}, checked=False)) for offset, _ in OFFSETS]
@@ -164,36 +156,7 @@ class Beginning:
         if name.what == "centre_of_mass":
             index = self.mechanism[name.owner].index
             pose[index, :3] = turns_of(self.placings[0].before[1])[index].apply(direction)
-        for placed in self.placings:
-            pose = self._replaced(placed, beside, step, pose)
-        self._rest().placement.evaluate()
-        return pose
-
-    def _replaced(self, placed: Placed, beside: list[Setup], step: float, pose: np.ndarray) -> np.ndarray:
-        """(n, 6) the tangent of the pose after a placing, from that of the pose before it, and mechanisms ``beside`` this one."""
-        moved = {name: placed.held[name] for name in placed.moved}
-        if moved:
-            trees = [self._moved(setup.mechanism, placed.before, moved, offset * step * pose) for setup, (offset, _) in zip(beside, OFFSETS)]
-            middle = self._moved(self.mechanism, placed.before, moved, np.zeros_like(pose))
-            pose = np.asarray(sum(
-                weight / step * np.concatenate([x - middle[0], (middle[1].inv() * R).as_rotvec()], axis=1) for (x, R), (_, weight) in zip(trees, OFFSETS)
-            ))
-        x, q, coordinate, target = placed.after
-        opened = 0.0
-        for setup, (offset, weight) in zip(beside, OFFSETS):
-            put_at(setup.placement, x, q, coordinate, target, offset * step * pose)
-            opened = opened + weight / step * row_values(setup.placement, placed.held)
-        here = self._rest().placement
-        put_at(here, x, q, coordinate, target)
-        saddle, _ = pose_saddle(here, placed.held)
-        return pose + saddle.step(-np.asarray(opened), rounds=50).reshape(-1, 6)
-
-    @staticmethod
-    def _moved(mechanism: Mechanism, before: tuple[np.ndarray, np.ndarray], moved: dict, pose: np.ndarray) -> tuple[np.ndarray, Rotation]:
-        """Positions and orientations after joints were moved from a pose with a tangent added."""
-        turned = turns_of(before[1]) * Rotation.from_rotvec(pose[:, 3:])
-        x, R = zip(*place(mechanism, list(zip(before[0] + pose[:, :3], turned)), moved))
-        return np.array(x), Rotation.concatenate(R)
+        return PlacingPush(self, beside, step).push(pose)
 
     def _changed(self, name: Name, amount: np.ndarray, pose: np.ndarray) -> Setup:
         """The set-up of a mechanism with another number, at the pose of the start moved by a tangent."""
@@ -291,7 +254,7 @@ class Beginning:
         self._rest().placement.evaluate()
         for name in names:
             if name.what in WEIGHING:
-                found[name.text] = self._pull_weighed(name, pulled.settled.motion.reshape(-1, 6))
+                found[name.text] = self._pull_weighed(name, pulled)
             elif name.kind == "model":
                 left, turns = pulled.reshaped
                 gradient = named_bar(self.mechanism, self.model, pulled.bars, name.text, self.owners)
@@ -303,13 +266,15 @@ class Beginning:
                 found[name.text] = self._pull_start(name, pulled, target)
             elif name.what == "start_rate":
                 unit = np.eye(self.mechanism[name.owner].type.freedom)
-                if pulled.is_tree and not self.kept[3]:
-                    bars = pulled.along_tree(name.owner, unit, False)
+                if self.kept[3] and not pulled.is_tree:
+                    found[name.text] = self._pull_each(name, pose, velocity, target)
+                elif pulled.is_tree and not self.kept[3]:
+                    found[name.text] = pulled.along_tree(name.owner, unit, False).reshape(name.shape)
                 else:
-                    bars = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked)
-                found[name.text] = bars.reshape(name.shape)
+                    found[name.text] = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked).reshape(name.shape)
             elif name.kind == "start":
-                found[name.text] = self._pull_held(name, velocity)
+                # in loops, what was asked of bodies is held exactly, on top of the metric that weighs them
+                found[name.text] = self._pull_held(name, velocity) if pulled.is_tree else self._pull_each(name, pose, velocity, target)
             else:
                 found[name.text] = self._pull_each(name, pose, velocity, target)
         return found
@@ -319,7 +284,12 @@ class Beginning:
         free = element.type.freedom
         change = np.array([self._as_rate(name.owner, unit) for unit in np.eye(free)])
         driven = self.model.joints["driven"][element.index, :free] != 0
-        bars = pulled.along_tree(name.owner, change, True) if pulled.is_tree else pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
+        if self.was_set(name.owner):
+            bars = change @ pulled.wish(name.owner)
+        elif pulled.is_tree:
+            bars = pulled.along_tree(name.owner, change, True)
+        else:
+            bars = pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
         bars = bars + target[element.index, :free] * driven
         return bars.reshape(name.shape)
 
@@ -355,14 +325,21 @@ class Beginning:
             gradient[index] = sum(np.sum(bar * part) for bar, part in zip((pose, velocity, target), self.tangent(name, direction)))
         return gradient
 
-    def _pull_weighed(self, name: Name, motion: np.ndarray) -> np.ndarray:
+    def _pull_weighed(self, name: Name, pulled: StartPull) -> np.ndarray:
         index = self.mechanism[name.owner].index
-        wished, _, factors = self._metric
-        off, held = (self.velocity - wished)[index], motion[index]
-        if name.what == "mass":
-            return np.array(-factors[index, 0] * held[:3] @ off[:3])
-        both = -factors[index, 1] * np.outer(held[3:], off[3:])
-        return 0.5 * (both + both.T)
+        body = self.model.bodies[index]
+        by_mass, by_inertia = 0.0, np.zeros((3, 3))
+        if not self.at_rest:
+            wished, _, factors = self._metric
+            off, held = (self.velocity - wished)[index], pulled.settled.motion.reshape(-1, 6)[index]
+            by_mass = float(-factors[index, 0] * held[:3] @ off[:3])
+            both = -factors[index, 1] * np.outer(held[3:], off[3:])
+            by_inertia = 0.5 * (both + both.T)
+        if self.closed:  # by the square of the radius of gyration, trace / (2 mass)
+            size = float(pulled.sizes[index])
+            by_mass -= size * body["length"] ** 2 / body["mass"]
+            by_inertia = by_inertia + size * np.eye(3) / (2.0 * body["mass"])
+        return np.array(by_mass) if name.what == "mass" else by_inertia
 
     def _by_element(self, weights: np.ndarray, wishes: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights of assembly's rows as those of joints' rows (joints, 6), couplings and wished directions (joints, 6)."""

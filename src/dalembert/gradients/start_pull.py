@@ -1,6 +1,6 @@
 """The start of a run backwards: cotangents of its pose and velocities as those of coordinates, rates and geometry, each linear system solved once.
 
-Poses close the rows with the smallest move, s = S a with the rows' changes a; velocities v = wished + S (right - G wished) in the metric W of
+Poses of joints that were not set close the rows with the smallest move, s = S a with the rows' changes a (of others ``placing_pull``); velocities v = wished + S (right - G wished) in the metric W of
 masses. For a cotangent b, W h + G^T n = b and G h = 0 give n = S^T b and h. Rows and wishes change with the pose by dG, which adds
 -n^T dG v - h^T dG^T l with l the multipliers of the settled velocities: pulls of rates. A joint that was not asked for adds rows g of its own,
 with k = (g H g^T)^-1 g h in place of n.
@@ -80,9 +80,25 @@ class StartPull:
         return Solved(saddle, G, dict(setup.wishes), total.ravel(), weights, motion)
 
     @cached_property
+    def placings(self) -> PlacingPull:
+        return PlacingPull(self.beginning, self.bars, self.is_tree)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(n,) the cotangents of squared radii of gyration, by which bodies weigh while loops are closed."""
+        _ = self.reshaped
+        return self.placings.sizes
+
+    def wish(self, name: str) -> np.ndarray:
+        """(freedom,) the cotangent of the coordinate that a joint was set to, as a rate."""
+        _ = self.reshaped
+        element = self.mechanism[name]
+        return self.placings.wishes_since(name)[element.index, : element.type.freedom]
+
+    @cached_property
     def reshaped(self) -> tuple[np.ndarray, np.ndarray]:
         """(n, 6) the cotangent of the pose that bodies were first given, and (n, 3, 3) its orientations; geometry ends in ``bars``."""
-        placings = PlacingPull(self.beginning, self.bars, self.is_tree)
+        placings = self.placings
         return placings.pull(self.total), Rotation.from_quat(self.beginning.placings[0].before[1], scalar_first=True).as_matrix()
 
     def _pull_motion(self) -> np.ndarray:

@@ -72,10 +72,10 @@ class Meter:
     def _spend(self, kind: str, count: float, what: str, amount: str) -> None:
         self.look_at_clock()
         if not count <= self.left[kind]:
-            most = getattr(self.budget, kind)
-            allowed = f"{most / 2**20:.3g} MB" if kind == "bytes" else f"{most:.3g} elements"
+            unit, per = ("MB", 2**20) if kind == "bytes" else ("elements", 1)
+            most, left = getattr(self.budget, kind) / per, self.left[kind] / per
             raise BudgetError(
-                f"{self.path}: {what} would take {amount}, more than reading a file may in all, {allowed}. "
+                f"{self.path}: {what} would take {amount}, more than the {left:.3g} left of the {most:.3g} {unit} that reading a file may take in all. "
                 f"If you trust it, load it with a larger Budget({kind}=...)"
             )
         self.left[kind] -= count

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,30 +50,32 @@ Content = dict[str, Any]
 
 def save_trajectory(trajectory: Trajectory, path: Path) -> None:
     """Write a trajectory; a file that was there before stays as it was until the new one is complete."""
-    h5py = _h5py()
-    content = _content(trajectory)
-    attributes: dict[str, Any] = dict(
-        kind=KIND, format=FORMAT, dalembert=dalembert.__version__, mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation,
-    )
+    content, attributes = content_of(trajectory), attributes_of(trajectory)
     size = sum(values.nbytes for values in content.values() if not isinstance(values, list))
+    write_sealed(path, size, SEAL, lambda file: write_group(file, attributes, content))
+
+
+def write_sealed(path: Path, size: int, title: str, fill: Callable[[Any], None]) -> None:
+    """Write an HDF5 file of about ``size`` bytes, which ``fill`` fills, with a title and a checksum; it appears whole or not at all."""
+    h5py = h5py_module()
     with write_whole(path) as temporary:
         if size <= IN_MEMORY:  # HDF5 does not survive a disk that is full
             with h5py.File(temporary, "w", driver="core", backing_store=False, userblock_size=BLOCK) as file:
-                _write_all(h5py, file, attributes, content)
+                fill(file)
                 file.flush()
                 image = file.id.get_file_image()
             temporary.write_bytes(bytes(BLOCK) + image)  # which is without that block
         else:
             reserve(temporary, size + IN_MEMORY)
             with h5py.File(temporary, "w", userblock_size=BLOCK) as file:
-                _write_all(h5py, file, attributes, content)
-        seal(temporary)
+                fill(file)
+        seal(temporary, title)
 
 
-def seal(path: Path) -> None:
+def seal(path: Path, title: str = SEAL) -> None:
     """Write the checksum of a file into its first bytes."""
     with open(path, "rb+") as file:
-        text = f"{SEAL}\nsha256 of what follows byte {BLOCK}: {_checksum(file)}\n"
+        text = f"{title}\nsha256 of what follows byte {BLOCK}: {_checksum(file)}\n"
         file.seek(0)
         file.write(text.ljust(BLOCK - 1).encode() + b"\n")
 
@@ -86,22 +88,23 @@ def _checksum(file: Any) -> str:
     return digest.hexdigest()
 
 
-def _check_seal(file: Any) -> bool:
+def check_seal(file: Any, title: str, what: str) -> bool:
     """Whether an open file is sealed; a ModelError where it is, and has changed."""
     start = file.read(BLOCK)
-    if not start.startswith(SEAL.encode()):
+    if not start.startswith(title.encode()):
         return False
     found = re.search(rb"sha256 [\w ]+: ([0-9a-f]{64})\n", start)
     if found is None or found.group(1).decode() != _checksum(file):
-        raise ModelError(f"{file.name} cannot be read as a trajectory: the file is damaged or incomplete (it is not what was written: its checksum is another one)")
+        raise ModelError(f"{file.name} cannot be read as {what}: the file is damaged or incomplete (it is not what was written: its checksum is another one)")
     return True
 
 
-def _write_all(h5py: Any, file: Any, attributes: Mapping[str, Any], content: Content) -> None:
+def write_group(file: Any, attributes: Mapping[str, Any], content: Content) -> None:
+    """Write attributes and content into a file, or into a group of one."""
     file.attrs.update(**attributes)
     for name, values in content.items():
         if isinstance(values, list):
-            file.create_dataset(name, data=np.array(values, dtype=object), dtype=h5py.string_dtype())
+            file.create_dataset(name, data=np.array(values, dtype=object), dtype=h5py_module().string_dtype())
         elif name == "model":
             file.create_dataset(name, data=values, compression="gzip")
         else:
@@ -110,16 +113,16 @@ def _write_all(h5py: Any, file: Any, attributes: Mapping[str, Any], content: Con
 
 def load_trajectory(path: Path, budget: Budget | None = None) -> Trajectory:
     """Read a trajectory into memory. ModelError when the file is damaged or holds something else."""
-    h5py = _h5py()
+    h5py = h5py_module()
     meter = Meter(path, budget)
     with open(path, "rb") as opened:  # a file that is missing or forbidden says so in Python's own words
-        held = _on_disk(opened.fileno())
+        held = on_disk(opened.fileno())
         meter.bytes(os.fstat(opened.fileno()).st_size - held, "a file with holes")
-        sealed = _check_seal(opened)
+        sealed = check_seal(opened, SEAL, "a trajectory")
     try:
         with h5py.File(path, "r") as file:
             _check_kind(file, path)
-            attributes, content = _read_all(h5py, file, held, meter)
+            attributes, content = read_group(h5py, file, held, meter)
         if not sealed and attributes["format"] != 1:
             raise ValueError("its checksum is lost")
         check_shapes(content)
@@ -131,10 +134,15 @@ def load_trajectory(path: Path, budget: Budget | None = None) -> Trajectory:
         raise ModelError(f"{path} cannot be read as a trajectory: {_reason(path, error)}") from error
     if not sealed:
         warnings.warn(f"{path} is of a version that wrote no checksums: whether it is damaged cannot be said. Save it again to have one.", RuntimeWarning, stacklevel=3)
-    return _trajectory(attributes, content, path, meter)
+    return trajectory_of(attributes, content, path, meter)
 
 
-def _content(trajectory: Trajectory) -> Content:
+def attributes_of(trajectory: Trajectory) -> dict[str, Any]:
+    """What is written of a trajectory as a whole."""
+    return dict(kind=KIND, format=FORMAT, dalembert=dalembert.__version__, mechanism=_text(trajectory.mechanism), formulation=trajectory.formulation)
+
+
+def content_of(trajectory: Trajectory) -> Content:
     """What is written of a trajectory."""
     units = [unit for joint in trajectory.coordinate_units for unit in joint]
     seldom = [(n, getattr(trajectory, n)) for n in SELDOM if getattr(trajectory, n)]
@@ -151,27 +159,27 @@ def _content(trajectory: Trajectory) -> Content:
     return content | {f"series/{name}": values for name, values in trajectory._values.items()}
 
 
-def _read_all(h5py: Any, file: Any, held: int, meter: Meter) -> tuple[dict[str, Any], Content]:
-    """Attributes and content of a file. ``held``: bytes that it takes on the disk; beyond these the budget is spent."""
+def read_group(h5py: Any, file: Any, held: int, meter: Meter) -> tuple[dict[str, Any], Content]:
+    """Attributes and content of a trajectory in a file, or in a group of one. ``held``: bytes that it takes on the disk; beyond these the budget is spent."""
     attributes = {name: kind(file.attrs[name]) for name, kind in ATTRIBUTES.items()}
-    series = _own(h5py, file, "series")
+    series = own(h5py, file, "series")
     names = [*NAMES, "coordinate_units", *(n for n in SELDOM if n in file), *NUMBERS, *(n for n in OPTIONAL if n in file)]
-    datasets = {name: _own(h5py, file, name) for name in names}
+    datasets = {name: own(h5py, file, name) for name in names}
     meter.elements(len(series), "its series")
-    datasets |= {f"series/{name}": _own(h5py, series, name) for name in series}
+    datasets |= {f"series/{name}": own(h5py, series, name) for name in series}
     needed = sum(float(np.prod(np.array(d.shape, dtype=float))) * d.dtype.itemsize for d in datasets.values())
     meter.bytes(max(0.0, needed - held), "its content")
     return attributes, {name: _read(h5py, dataset, name, held, meter) for name, dataset in datasets.items()}
 
 
-def _own(h5py: Any, group: Any, name: str) -> Any:
+def own(h5py: Any, group: Any, name: str) -> Any:
     """A member of a group that lies in this file: links to other files, and data that lie in other files, are refused."""
     link = group.get(name, getlink=True)
     if link is None:
         raise KeyError(f"it has no {name!r}")
     found = group[name] if isinstance(link, h5py.HardLink) else None
     if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
-        raise ModelError(f"{group.file.filename} has {name!r} in another file; trajectories consist of one file")
+        raise ModelError(f"{group.file.filename} has {name!r} in another file; everything must lie in this one")
     return found
 
 
@@ -179,7 +187,7 @@ def _read(h5py: Any, dataset: Any, name: str, held: int, meter: Meter) -> Any:
     """The numbers or words of a dataset."""
     words = name in (*NAMES, *SELDOM, "coordinate_units")
     if not words:
-        if not _plain(dataset.dtype):
+        if not plain(dataset.dtype):
             raise ValueError(f"{name!r} holds no numbers")
         return dataset[()]
     if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
@@ -194,14 +202,16 @@ def _read(h5py: Any, dataset: Any, name: str, held: int, meter: Meter) -> Any:
     return found
 
 
-def _plain(dtype: np.dtype) -> bool:
+def plain(dtype: np.dtype) -> bool:
     """Whether numbers, or records of numbers, have this type."""
     if dtype.names is not None:
-        return all(_plain(dtype[name]) for name in dtype.names)
+        return all(plain(dtype[name]) for name in dtype.names)
     return dtype.base.kind in "fiu" and dtype.metadata is None
 
 
-def _trajectory(attributes: dict[str, Any], content: Content, path: Path, meter: Meter) -> Trajectory:
+def trajectory_of(attributes: Mapping[str, Any], content: Content, path: Path | str, meter: Meter | None = None) -> Trajectory:
+    """The trajectory that a file's content is one of."""
+    meter = meter or Meter(path)
     names: dict[str, Any] = {name: tuple(content[name]) for name in (*NAMES, *SELDOM) if name in content}
     units, ends = content["coordinate_units"], np.cumsum(content["freedom"]).tolist()
     return Trajectory(
@@ -222,7 +232,7 @@ def _model_text(trajectory: Trajectory) -> bytes:
         return b""
 
 
-def _read_model(content: Content, path: Path, meter: Meter) -> Any:
+def _read_model(content: Content, path: Path | str, meter: Meter) -> Any:
     from dalembert.io.load import guarded
     from dalembert.io.native import loads
 
@@ -249,7 +259,7 @@ def _check_kind(file: Any, path: Path) -> None:
         )
 
 
-def _on_disk(handle: int) -> int:
+def on_disk(handle: int) -> int:
     """Bytes that an open file takes: of one with holes, less than its length."""
     found = os.fstat(handle)
     return min(found.st_size, 512 * found.st_blocks) if hasattr(found, "st_blocks") else found.st_size
@@ -270,9 +280,10 @@ def _text(word: str) -> str:
     return word
 
 
-def _h5py() -> Any:
+def h5py_module() -> Any:
+    """h5py, which is an extra."""
     try:
         import h5py
     except ImportError:
-        raise MissingExtraError("saving and loading trajectories needs h5py: pip install dalembert[files]") from None
+        raise MissingExtraError("saving and loading HDF5 files needs h5py: pip install dalembert[files]") from None
     return h5py

@@ -1,6 +1,7 @@
 """Geometry of links as URDF and SDF files give it: primitives, meshes with their files, and the mass that they would have."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ import numpy as np
 
 from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import Meter
-from dalembert.io.meshes import read_mesh, trimesh_module
+from dalembert.io.meshes import read_colours, read_mesh, trimesh_module
 from dalembert.io.safety import inside
 from dalembert.mechanism.shapes import Box, Cylinder, Sphere
-from dalembert.mechanism.visuals import Mesh
+from dalembert.mechanism.visuals import Colour, Mesh
 
 Inertial = tuple[float, np.ndarray, np.ndarray]
 
@@ -25,6 +26,7 @@ class Shapes:
     def __init__(self, path: Path, root: Path | None, report: list[str], meter: Meter) -> None:
         self.path, self.root, self.report, self.meter = path, root, report, meter
         self._meshes: dict[tuple, Mesh | None] = {}
+        self._coloured: dict[tuple, list[tuple[Mesh, Colour | None]]] = {}
 
     def shape(self, geometry: Any, what: str) -> Box | Cylinder | Sphere | Mesh | None:
         """What a <geometry> describes; ``what`` names it in the report."""
@@ -76,21 +78,34 @@ class Shapes:
         """The triangles of a mesh file, in m; None with a line in the report when there is no such file."""
         if source is None or not source.filename:
             return None
-        scale = np.ones(3) if source.scale is None else np.broadcast_to(np.asarray(source.scale, dtype=float), (3,))
+        scale = _scale(source)
         key = (source.filename, *scale)
         if key not in self._meshes:
             mesh = self._read(source.filename)
-            self._meshes[key] = None if mesh is None else Mesh(mesh[0] * scale, mesh[1] if np.prod(scale) > 0 else mesh[1][:, ::-1])
+            self._meshes[key] = None if mesh is None else _scaled(mesh[0], mesh[1], scale)
         return self._meshes[key]
 
-    def _read(self, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    def coloured(self, geometry: Any, what: str) -> list[tuple[Box | Cylinder | Sphere | Mesh, Colour | None]]:
+        """What a <geometry> describes in pieces of one colour each, as far as its file tells colours."""
+        source = None if geometry is None else geometry.mesh
+        if source is None or not str(source.filename).lower().endswith(".dae"):
+            shape = self.shape(geometry, what)
+            return [] if shape is None else [(shape, None)]
+        scale = _scale(source)
+        key = (source.filename, *scale)
+        if key not in self._coloured:
+            pieces = self._read(source.filename, read_colours) or []
+            self._coloured[key] = [(_scaled(vertices, faces, scale), colour) for vertices, faces, colour in pieces]
+        return list(self._coloured[key])
+
+    def _read(self, name: str, reader: Callable[[Path, Meter], Any] = read_mesh) -> Any:
         path = self._resolve(name)
         if path is None or not path.is_file():
             self.report.append(f"mesh {name!r} was not found: what it stands for is left out")
             return None
         trimesh_module()
         try:
-            return read_mesh(path, self.meter)
+            return reader(path, self.meter)
         except BudgetError:
             raise
         except Exception as error:
@@ -112,6 +127,15 @@ class Shapes:
         if Path(name).is_absolute() and not Path(name).exists():  # a place on the machine of whoever wrote it
             return None
         return inside(self.root or package or home, home, name, self.path, self.meter)
+
+
+def _scale(source: Any) -> np.ndarray:
+    return np.ones(3) if source.scale is None else np.broadcast_to(np.asarray(source.scale, dtype=float), (3,))
+
+
+def _scaled(vertices: np.ndarray, faces: np.ndarray, scale: np.ndarray) -> Mesh:
+    """A mesh in other units, turned inside out where it is mirrored."""
+    return Mesh(vertices * scale, faces if np.prod(scale) > 0 else faces[:, ::-1])
 
 
 def _package(title: str, home: Path, package: Path | None) -> Path | None:

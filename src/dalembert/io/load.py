@@ -108,7 +108,7 @@ def _reader(path: Path, meter: Meter) -> str:
     raise ModelError(f"cannot tell what {path} is by its ending {ending!r}; dalembert reads .urdf, .sdf, .world, .usda, .usdc, .usd, .xml (MJCF, URDF or SDF), .toml and .json")
 
 
-def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
+def guarded(path: Path | str, read: Callable[[], Mechanism]) -> Mechanism:
     """Any mistake of a file that no check foresaw is still a ModelError that names the file."""
     try:
         return read()
@@ -117,5 +117,13 @@ def guarded(path: Path, read: Callable[[], Mechanism]) -> Mechanism:
     except MemoryError:
         raise ModelError(f"{path} asks for more memory than there is") from None
     except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-        reason: Any = " ".join(str(error).split())[:300]
+        reason: Any = " ".join(_said(error).split())[:300]
         raise ModelError(f"{path} cannot be loaded: {type(error).__name__}: {reason}") from error
+
+
+def _said(error: Exception) -> str:
+    """What an error says; messages of libraries may hold bytes of the file that are no text."""
+    try:
+        return str(error)
+    except UnicodeError:
+        return "what it says is no text"

@@ -11,13 +11,13 @@ from dalembert.formulations.engine import SHARES
 from dalembert.simulation.trajectory import UNITS
 
 NEEDED = ("time", "position", "orientation")
-#: axes of series: knots N, bodies B, joints J, couplings C, shares S, events E, or a number
+#: axes of series: knots N, bodies B, joints J, couplings C, shares S, events E, iterations I, or a number
 SERIES: dict[str, tuple[str | int, ...]] = {
     "time": ("N",), "position": ("N", "B", 3), "orientation": ("N", "B", 4), "velocity": ("N", "B", 3), "angular_velocity": ("N", "B", 3),
     "substeps": ("N",), "iterations": ("N",), "target_correction": ("N",), "potential": ("N",), "coordinate": ("N", "J", 6), "rate": ("N", "J", 6),
     "rate_after": ("N", "J", 6), "actuation": ("N", "J", 6), "violation": ("N", "J", 6), "row_force": ("N", "J", 6), "force": ("N", "J", 3),
     "torque": ("N", "J", 3), "share": ("N", "J", 6, "S"), "coupling": ("N", "C"), "coupling_rate": ("N", "C"), "coupling_force": ("N", "C"),
-    "coupling_violation": ("N", "C"), "contact_wrench": ("N", "B", 6), "momentum_after": ("N", "B", 6),
+    "coupling_violation": ("N", "C"), "contact_wrench": ("N", "B", 6), "momentum_after": ("N", "B", 6), "residuals": ("N", "I"),
     "event_time": ("E",), "event_kind": ("E",), "event_position": ("E", "B", 3), "event_orientation": ("E", "B", 4),
 }
 ROOT: dict[str, tuple[str | int, ...]] = {"freedom": ("J",), "mass": ("B",), "inertia": ("B", 3, 3), "armature": ("J", 6)}
@@ -35,9 +35,10 @@ def check_shapes(content: Mapping[str, Any]) -> None:
     if len(set(lengths.values())) != 1 or not len(times):
         raise ValueError(f"its series differ in length: {lengths}")
     events = content.get("series/event_time", np.zeros(0))
+    residuals = content.get("series/residuals", np.zeros((0, 0)))
     sizes = dict(
         N=len(times), B=len(content["bodies"]), J=len(content["joints"]), C=len(content["couplings"]), S=len(SHARES),
-        E=len(events) if events.ndim else -1,
+        E=len(events) if events.ndim else -1, I=residuals.shape[1] if residuals.ndim == 2 else -1,
     )
     for name, axes in [*((f"series/{n}", axes) for n, axes in SERIES.items()), *ROOT.items()]:
         if name in content:

@@ -26,8 +26,9 @@ fcntl: Any = None
 with suppress(ImportError):  # not on Windows: two processes may then compile the same kernel, and the later one wins
     import fcntl
 
-#: folders unused for so many days are removed, and so are all but the newest few
-KEPT_DAYS, KEPT_FOLDERS = 30, 300
+#: folders unused for so many days are removed, and so are all but the newest: a version of dalembert has some 130, and those of parts of
+#: kernels look unused while the kernels that they ended in are loaded
+KEPT_DAYS, KEPT_FOLDERS = 30, 1000
 #: longest wait for another process that compiles the same kernel, s
 PATIENCE = 300.0
 #: the file that says whose a folder is, and the names our folders have; with a process number, one that is being made or removed
@@ -207,7 +208,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 @functools.cache
 def remove_unused() -> None:
-    """Remove our folders that no process used for a month, and all but the newest few hundred. Once per process.
+    """Remove our folders that no process used for a month, and all but the newest thousand. Once per process.
 
     A folder is renamed before it is removed, so that nobody writes into one that goes. Its mark goes last, so that what is
     left of an interrupted removal is removed later. What we did not make stays, and the folder around it.

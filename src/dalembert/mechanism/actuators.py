@@ -40,21 +40,21 @@ class Actuator:
     servo: bool = False
 
     def as_servo(self) -> Servo | None:
-        """The same as the servo of its one joint, where it is one: it pulls to a target, with a bound that is alike both ways."""
-        if len(self.arms) != 1 or self.bias[1] >= 0.0 or self.bias[2] > 0.0:
+        """The same as the servo of its one joint, where it is one: it pulls to a position or a rate, with a bound that is alike both ways."""
+        if len(self.arms) != 1 or self.bias[1] > 0.0 or self.bias[2] > 0.0 or not any(self.bias[1:]) or (self.bias[1] == 0.0 and self.gain == 0.0):
             return None
         (joint, arm), = self.arms.items()
         low, high = (-np.inf, np.inf) if self.force_range is None else self.force_range
         if arm == 0.0 or low != -high or high <= 0.0:
             return None
-        gains = dict(stiffness=-self.bias[1] * arm**2, damping=abs(self.bias[2]) * arm**2)
-        return Servo(**gains, target=self.target(self.control)[joint], bound=high * abs(arm))
+        gains = dict(stiffness=abs(self.bias[1]) * arm**2, damping=abs(self.bias[2]) * arm**2)
+        return Servo(**gains, target=self.target(self.control)[joint], bound=high * abs(arm), follows="position" if self.bias[1] else "rate")
 
     def target(self, control: float) -> dict[str, float]:
-        """Coordinate (m or rad) of the one joint of a servo at which its force is zero."""
+        """Coordinate (m or rad), or rate, of the one joint of a servo at which its force is zero."""
         (joint, arm), = self.arms.items()
-        length = -(self.gain * self._clipped(control) + self.bias[0]) / self.bias[1]
-        return {joint: (length - self.reference) / arm}
+        push = self.gain * self._clipped(control) + self.bias[0]
+        return {joint: (-push / self.bias[1] - self.reference) / arm if self.bias[1] else -push / self.bias[2] / arm}
 
     def _clipped(self, control: float) -> float:
         return control if self.control_range is None else float(np.clip(control, *self.control_range))

@@ -16,6 +16,7 @@ from dalembert.checks import (
     check_fields,
     checked,
     coefficient,
+    one_of,
     vector,
     whole,
 )
@@ -35,16 +36,29 @@ class Servo:
     rate, never more than ``bound`` (N or N m).
 
     ``target`` in m or rad, until ``Simulation.set_target`` or a controller gives another. It is taken at the end of each step,
-    so that high gains are stable.
+    so that high gains are stable. ``follows="rate"`` (or ``Servo.velocity``): the target is a rate, in m/s or rad/s, and the force is
+    ``damping`` times (target - rate).
     """
 
     stiffness: float
     damping: float = 0.0
     target: float = 0.0
     bound: float = np.inf
+    follows: str = "position"
 
     def __post_init__(self) -> None:
-        check_fields(self, stiffness=NOT_NEGATIVE, damping=NOT_NEGATIVE, bound=POSITIVE_OR_INFINITE)
+        check_fields(self, stiffness=NOT_NEGATIVE, damping=NOT_NEGATIVE, bound=POSITIVE_OR_INFINITE, follows=one_of("position", "rate"))
+        if self.follows == "rate" and (self.stiffness != 0.0 or self.damping == 0.0):
+            raise ModelError(f"Servo: one that follows a rate has damping alone, got stiffness={self.stiffness!r}, damping={self.damping!r}")
+
+    @classmethod
+    @checked(damping=NOT_NEGATIVE, bound=POSITIVE_OR_INFINITE)
+    def velocity(cls, *, damping: float, target: float = 0.0, bound: float = np.inf) -> Servo:
+        """A velocity servo: ``damping`` (N s/m or N m s/rad) times (``target`` - rate), never more than ``bound`` (N or N m).
+
+        ``target`` in m/s or rad/s, until ``Simulation.set_target`` or a controller gives another rate.
+        """
+        return cls(stiffness=0.0, damping=damping, target=target, bound=bound, follows="rate")
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ FEASIBLE = 1e-8  # by how much velocities may miss what was asked for, relative 
 STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its mass
 DENSE = 200  # size of a system that is solved with all its zeros
 HEAVY = 1e3  # that weight where it only decides what closes the last of the rows
+LARGEST, BOLD = 0.5, 0.3  # rad by which bodies turn at most in a step that closes loops, and in one that may open them first
 
 
 @dataclass
@@ -219,10 +220,19 @@ def row_values(placement: Placement, wishes: Mapping[str, np.ndarray]) -> np.nda
     return np.array(_rows(placement, wishes, None).values)
 
 
-def pose_saddle(placement: Placement, wishes: Mapping[str, np.ndarray]) -> tuple[Saddle, Any]:
+def pose_saddle(placement: Placement, wishes: Mapping[str, np.ndarray], damping: float = LEAST) -> tuple[Saddle, Any]:
     """The correction of poses that ``close_loops`` would make at a closed pose, and the rows that it closes."""
     G = _rows(placement, wishes, None).matrix()
-    return Saddle(_size_matrix(placement.model), G, LEAST), G
+    return Saddle(_size_matrix(placement.model), G, damping), G
+
+
+def pose_equations(
+    placement: Placement, wishes: Mapping[str, np.ndarray], step: np.ndarray, multipliers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a step (6 n,) of ``close_loops`` makes zero: W step + G^T multipliers, and the rows' values plus G step (but for the damping)."""
+    rows = _rows(placement, wishes, None)
+    G = rows.matrix()
+    return _size_matrix(placement.model) @ step + G.T @ multipliers, np.array(rows.values) + G @ step
 
 
 def velocity_saddle(placement: Placement, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> tuple[Saddle, Any, np.ndarray]:
@@ -296,36 +306,52 @@ def direction_inertias(placement: Placement, directions: list[tuple[int, int]]) 
     return 1.0 / alone(g) + rotor, 1.0 / mobility + rotor
 
 
+class Closing(NamedTuple):
+    """A step that closed loops a bit: positions (n, 3) and orientations (n, 4) where it began, the whole step (n, 6), how much of it was taken, its damping."""
+
+    position: np.ndarray
+    orientation: np.ndarray
+    step: np.ndarray
+    part: float
+    damping: float
+
+
 def _move(bodies: np.ndarray, step: np.ndarray, largest: float) -> float:
     """Move all bodies by a step (n, 6), shortened so that none turns by more than ``largest`` (rad). Returns its largest entry."""
     size = float(np.abs(step).max(initial=0.0))
-    step = min(1.0, largest / max(np.abs(step[:, 3:]).max(initial=0.0), 1e-12)) * step
+    step = _part(step, largest) * step
     bodies["x"][:-1] += step[:, :3]
     turned = Rotation.from_quat(bodies["q"][:-1], scalar_first=True) * Rotation.from_rotvec(step[:, 3:])
     bodies["q"][:-1] = turned.as_quat(scalar_first=True)
     return size
 
 
-def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
+def _part(step: np.ndarray, largest: float) -> float:
+    """How much of a step (n, 6) is taken."""
+    return float(min(1.0, largest / max(np.abs(step[:, 3:]).max(initial=0.0), 1e-12)))
+
+
+def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> tuple[Closing, ...]:
     """Move all bodies as little as possible until every row and every wished coordinate holds (the placement is changed).
 
-    Raises AssemblyError, with the placement as it was, when some loop stays open.
+    Returns the steps by which it did. Raises AssemblyError, with the placement as it was, when some loop stays open.
     """
     mechanism, bodies = placement.mechanism, placement.work.bodies
     before = bodies.copy()
     rows = _rows(placement, wishes, None)
     size = _size(rows.values)
-    damping = LEAST
+    damping, way = LEAST, []
     weight = _size_matrix(placement.model)
     for _ in range(200):
         if size < CLOSED:
-            return
+            return tuple(way)
         G, here = rows.matrix(), bodies.copy()
         step = Saddle(weight, G, damping).step(-np.array(rows.values)).reshape(-1, 6)
-        _move(bodies, step, 0.5)
+        _move(bodies, step, LARGEST)
         rows = _rows(placement, wishes, None)
         new = _size(rows.values)
         if new < size:
+            way.append(_closing(here, step, LARGEST, damping))
             damping = max(LEAST, damping * 0.1)
             size = new
             continue
@@ -335,11 +361,12 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
         if damping > 1e6:
             break
     if size < 1e-9:
-        return
+        return tuple(way)
     failed = bodies.copy()
     bodies[:] = before
-    if _close_boldly(placement, wishes, weight):
-        return
+    bold = _close_boldly(placement, wishes, weight)
+    if bold is not None:
+        return bold
     bodies[:] = failed
     worst = int(np.argmax(np.abs(rows.values)))
     message = _open_loop(mechanism, rows.owners[worst], abs(rows.values[worst]), wishes)
@@ -348,18 +375,24 @@ def close_loops(placement: Placement, wishes: Mapping[str, np.ndarray]) -> None:
     raise AssemblyError(message)
 
 
-def _close_boldly(placement: Placement, wishes: Mapping[str, np.ndarray], weight: Any) -> bool:
-    """Full steps, whether or not the first ones open the rows further, as in mechanisms with many loops. True if they close them."""
+def _closing(before: np.ndarray, step: np.ndarray, largest: float, damping: float) -> Closing:
+    return Closing(before["x"][:-1].copy(), before["q"][:-1].copy(), step, _part(step, largest), damping)
+
+
+def _close_boldly(placement: Placement, wishes: Mapping[str, np.ndarray], weight: Any) -> tuple[Closing, ...] | None:
+    """Full steps, whether or not the first ones open the rows further, as in mechanisms with many loops. None if they do not close them."""
+    way = []
     for _ in range(20):
         rows = _rows(placement, wishes, None)
         size = _size(rows.values)
         if size < CLOSED:
-            return True
+            return tuple(way)
         if not np.isfinite(size):
-            return False
+            return None
         step = Saddle(weight, rows.matrix(), LEAST).step(-np.array(rows.values)).reshape(-1, 6)
-        _move(placement.work.bodies, step, 0.3)
-    return False
+        way.append(_closing(placement.work.bodies, step, BOLD, LEAST))
+        _move(placement.work.bodies, step, BOLD)
+    return None
 
 
 def _size(values: list[float]) -> float:

@@ -129,6 +129,7 @@ def _write_joint(record: np.void, element: JointElement, world: int) -> None:
     for i, servo in enumerate(kind.servo):  # type: ignore[arg-type]
         if servo is not None:
             record["servo_stiffness"][i], record["servo_damping"][i], record["servo_bound"][i] = servo.stiffness, servo.damping, servo.bound
+            record["servo_rate"][i] = servo.follows == "rate"
         record["follows"][i] = record["driven"][i] or servo is not None
     record["active"] = any(record["stiffness"] > 0.0) or "force" in kind.drive or kind.bounded  # type: ignore[operator]
     if kind.has_rows:

@@ -43,8 +43,9 @@ JOINT = np.dtype(
         # laws along the free directions, with the inertia reflected along them
         stiffness=6, rest=6, damping=6, armature=6, pitch=0, servo_stiffness=6, servo_damping=6, servo_bound=6,
     )
-    # ``active``: springs, inputs or limits push along some direction; ``driven``: locked to its target; ``follows``: that, or a servo
-    + fields(I, free_kind=6, free_axis=6, driven=6, follows=6)
+    # ``active``: springs, inputs or limits push along some direction; ``driven``: locked to its target; ``follows``: that, or a servo,
+    # ``servo_rate``: whose target is a rate
+    + fields(I, free_kind=6, free_axis=6, driven=6, follows=6, servo_rate=6)
 )
 
 # Kinds of couplings: a number made of the poses of several bodies.

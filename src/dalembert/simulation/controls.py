@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checks import HUGE, shown
 from dalembert.checks import numbers as numbers_rule
-from dalembert.checks import shown
 from dalembert.errors import ControlError, ModelError
 from dalembert.formulations.engine import Engine, Inputs, Samples
 from dalembert.mechanism.forces import Path
@@ -48,13 +49,15 @@ class InputTables:
         self.nodes, self.one_start, self.input_node = engine.nodes, engine.one_start, engine.input_node
         self.exact_motion = getattr(engine, "exact_motion", False)
         controlled = controlled or bool(inputs)
-        bodies, joints = len(mechanism.bodies), len(mechanism.joints)
+        joints = len(mechanism.joints)
         forced = controlled and any("force" in j.type.drive for j in mechanism.joints)  # type: ignore[operator]
-        self.wrench = np.zeros((steps if controlled else 0, bodies, 6))
-        self.joint = np.zeros((steps if forced else 0, joints, 6))
         pulled = controlled and any(path.drive is not None for path in mechanism.paths)
-        self.tension = np.zeros((steps if pulled else 0, coupling_count(mechanism)))
-        self.nothing = np.zeros(input_count(mechanism))
+        #: all inputs of the last step, one after the other; those of a single step are written right into it
+        self.flat = np.zeros(input_count(mechanism))
+        tables = (np.zeros((steps, *part.shape[1:])) for part in parts(mechanism, self.flat)) if steps > 1 else parts(mechanism, self.flat)
+        self.wrench, self.joint, self.tension = (table if there else table[:0] for table, there in zip(tables, (controlled, forced, pulled)))
+        self._still = np.zeros((2, joints, 6)), np.zeros((1, len(self.nodes), joints, 6))
+        self._places: dict[str, tuple[int, int]] = {}
         #: functions of time by step, and by name: those of a whole run are in every step
         self.timed: dict[int, dict[str, Callable[[float], ArrayLike]]] = {}
         for step in range(steps if inputs else 0):
@@ -88,7 +91,10 @@ class InputTables:
             self.target[:, element.index, :free] = values
         else:
             self.target[1:, element.index, :free] = target_coordinates(element, target, times[0])
-        turning = [i for i, (kind, _) in enumerate(element.type.directions) if kind in ("turn", "first", "second")]
+        drives: Any = element.type.drive
+        turning = [
+            i for i, (kind, _) in enumerate(element.type.directions) if drives[i] == "motion" and kind in ("turn", "first", "second")
+        ]
         jumps = np.abs(np.diff(self.target[:, element.index][:, turning], axis=0))
         if jumps.size and jumps.max() > LARGEST_TURN:
             when = times[int(np.argmax(jumps.max(axis=1)))]
@@ -135,7 +141,8 @@ class InputTables:
     def _inputs(self, first: int, count: int, forces: tuple[np.ndarray, ...]) -> Inputs:
         wrench, joint, tension = forces
         if not self.driven:
-            return Inputs(wrench, joint, np.zeros((count + 1, *self.target.shape[1:])), np.zeros((1, len(self.nodes), *self.target.shape[1:])), tension)
+            target, stage = self._still
+            return Inputs(wrench, joint, target if count == 1 else np.zeros((count + 1, *target.shape[1:])), stage, tension)
         self._settle_knots(first + 1, first + count)
         staged = 1 if self.one_start or not self.nodes else count
         stage = np.stack([self.between(first + i, self.nodes) for i in range(staged)])
@@ -183,6 +190,7 @@ class InputTables:
         one, times = copy(self), self.times
         one.times, one.end = lambda steps: times(step + steps), 1
         one.wrench, one.joint, one.tension = (table[step : step + 1] for table in (self.wrench, self.joint, self.tension))
+        one.flat = self.at(step)
         one.target = self.target[step : step + 2] if self.driven else self.target
         one.corrections = self.corrections[step : step + 2]
         one.timed = {0: self.timed[step]} if step in self.timed else {}
@@ -213,18 +221,48 @@ class InputTables:
 
     def at(self, step: int) -> np.ndarray:
         """Wrenches (n, 6), joint forces (joints, 6) and tensions (couplings,) at the end of a step, one after the other."""
-        if not (len(self.wrench) or len(self.joint) or len(self.tension)):
-            return self.nothing
-        shapes = (len(self.mechanism.bodies), 6), (len(self.mechanism.joints), 6), (coupling_count(self.mechanism),)
-        found = self._forces(step, 1, 1.0)
-        return np.concatenate([(table[0] if len(table) else np.zeros(shape)).ravel() for table, shape in zip(found, shapes)])
+        found = self.flat.copy()
+        if self.end > 1 or self.timed:
+            for part, table in zip(parts(self.mechanism, found), self._forces(step, 1, 1.0)):
+                part[: len(table)] = table
+        return found
+
+    def clear(self) -> None:
+        """No inputs, of a single step."""
+        self.timed.clear()
+        self.flat[:] = 0.0
+
+    def put_number(self, name: str, value: float) -> bool:
+        """Write a force or torque for a joint that takes one number into a single step; False where it is something else."""
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = self._place(name)
+        joint, direction = place
+        if joint < 0 or not isfinite(value) or not abs(value) < HUGE:
+            return False
+        self.joint[0, joint, direction] = value
+        return True
+
+    def _place(self, name: str) -> tuple[int, int]:
+        """Joint and direction of the one number that a joint takes as a force; -1 where it is something else."""
+        element = self.mechanism[name] if name in self.mechanism else None  # noqa: SIM401
+        if not isinstance(element, JointElement) or not element.type.freedom:
+            return -1, 0
+        drives = element.type.drive
+        single = [i for i, (drive, servo) in enumerate(zip(drives, element.type.servo)) if not (drive is None and servo is None)]  # type: ignore[arg-type]
+        return (element.index, single[0]) if len(single) == 1 and drives[single[0]] == "force" else (-1, 0)  # type: ignore[index]
+
+
+def parts(mechanism: Mechanism, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Wrenches (1, n, 6), joint forces (1, joints, 6) and tensions (1, couplings) of a step, which lie one after the other."""
+    bodies, joints = 6 * len(mechanism.bodies), 6 * len(mechanism.joints)
+    return flat[:bodies].reshape(1, -1, 6), flat[bodies : bodies + joints].reshape(1, -1, 6), flat[bodies + joints :].reshape(1, -1)
 
 
 def one_knot(mechanism: Mechanism, inputs: np.ndarray, target: np.ndarray) -> Inputs:
     """Inputs for reading a knot, from what ``InputTables.at`` gave and targets (joints, 6) there."""
-    bodies, joints = 6 * len(mechanism.bodies), 6 * len(mechanism.joints)
-    wrench, joint, tension = np.split(inputs, [bodies, bodies + joints])
-    return Inputs(wrench.reshape(1, -1, 6), joint.reshape(1, -1, 6), target[None], np.zeros((0, 0, *target.shape)), tension[None])
+    wrench, joint, tension = parts(mechanism, inputs)
+    return Inputs(wrench, joint, target[None], np.zeros((0, 0, *target.shape)), tension)
 
 
 def input_count(mechanism: Mechanism) -> int:
@@ -251,6 +289,8 @@ def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> 
     """Write inputs by name into one step of the tables: numbers, or functions of time for later."""
     forces = tables.wrench, tables.joint, tables.tension
     for name, value in answer.items():
+        if isinstance(value, float) and tables.end == 1 and not tables.timed and tables.put_number(name, value):
+            continue
         tables.timed.get(step, {}).pop(name, None)
         if callable(value):
             put_input(tables.mechanism, name, asked(value, tables.times(step), f"the input for {shown(name)}"), tuple(table[step : step + 1].copy() for table in forces), 0)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,19 +12,19 @@ from dalembert.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dalembert.simulation.simulation import Simulation
+    from dalembert.simulation.trajectory import Trajectory
 
 #: m, by which a mechanism may rise in silence
 LEAST = 1e-6
-#: looks come after 1, 2, 3, 4, 6, 8, 12, 16, 24, ... steps, and at last after so many more each
-FAR = 512
+#: all knots of a run are looked at up to this one, then one of so many
+EVERY, APART = 128, 4
+#: part of the bound from which a rise at a glance is looked at closely
+NEAR = 0.8
 
 
-def next_look(done: int) -> int:
-    """The number of steps of a run after which its energy is looked at next: the same on every machine."""
-    if done < 4:
-        return done + 1
-    apart = min(1 << (done.bit_length() - 2), FAR)
-    return (done // apart + 1) * apart
+def looked_at(count: int) -> np.ndarray:
+    """The knots of a run, of which there are ``count``, at which its energy is looked at: the same on every machine."""
+    return np.unique(np.concatenate([np.arange(min(count, EVERY)), np.arange(EVERY, count, APART), [count - 1]]))
 
 
 def is_passive(mechanism: Mechanism) -> bool:
@@ -40,25 +41,30 @@ class EnergyWatch:
 
     def __init__(self, simulation: Simulation, controlled: bool) -> None:
         self.passive = not controlled and not simulation.pushed and is_passive(simulation.mechanism)
-        self.rise = self.range = 0.0
         mechanism = simulation.mechanism
         self.floor = LEAST * mechanism.mass * max(float(np.linalg.norm(mechanism.gravity)), 1.0)
-        if self.passive:
-            self.start, self.kinetic = simulation.energies()
-            self.range = self.kinetic
+        #: kinetic and potential energy at knots, nearly, at little cost
+        self.glance: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
-    def look(self, simulation: Simulation) -> None:
-        """Note the energy of the current knot."""
-        if self.passive:
-            total, kinetic = simulation.energies()
-            self.rise = max(self.rise, total - self.start)
-            self.range = max(self.range, kinetic, abs(total - kinetic - (self.start - self.kinetic)))
-
-    def report(self, name: str, dt: float, bound: float | None) -> None:
+    def report(self, run: Trajectory, dt: float, bound: float | None) -> None:
         """Warn of a rise beyond the bound; of what hardly moves, rounding and rest, nothing is said."""
-        if self.passive and bound is not None and self.rise > bound * self.range and self.rise > self.floor:
+        if not self.passive or bound is None or len(run) < 2:
+            return
+        if self.glance is not None:
+            rise, moves = rises(*self.glance(looked_at(len(run))))
+            if rise <= NEAR * bound * moves or rise <= NEAR * self.floor:
+                return
+        energy = run.energy()
+        rise, moves = rises(energy.kinetic, energy.potential)
+        if rise > bound * moves and rise > self.floor:
             warnings.warn(
-                f"the energy of {name!r} rose by {self.rise:.3g} J, {self.rise / self.range:.0%} of the {self.range:.3g} J that move about in the run, "
+                f"the energy of {run.mechanism!r} rose by {rise:.3g} J, {rise / moves:.0%} of the {moves:.3g} J that move about in the run, "
                 f"though nothing puts any in: dt = {dt:g} s is too long for this motion. Use a smaller dt, or another energy_bound.",
                 EnergyWarning, stacklevel=5,
             )
+
+
+def rises(kinetic: np.ndarray, potential: np.ndarray) -> tuple[float, float]:
+    """By how much the sum rises above its first value at most, and how much moves about: the kinetic energy, or what the potential one changes by."""
+    total, potential = kinetic + potential, potential - potential[0]
+    return float(np.max(total - total[0])), float(max(np.max(kinetic), np.max(np.abs(potential))))

@@ -1,20 +1,17 @@
-"""The last step of a simulation as a trajectory of two knots: from the states at its ends alone, or made once more to be read whole."""
+"""The last step of a simulation: the states at its ends as sensors see them, or a trajectory of two knots, for which it is made once more."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.formulations.engine import Engine, Knot, Readings
+from dalembert.formulations.engine import Engine, Knot
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.simulation.controls import InputTables
 from dalembert.simulation.state import State
 from dalembert.simulation.targets import Target
-from dalembert.simulation.trajectory import Trajectory, read_trajectory
-
-#: series that states tell by themselves
-KNOWN = frozenset({"velocity", "angular_velocity", "coordinate", "rate"})
+from dalembert.simulation.trajectory import Trajectory, read_trajectory, rotate
 
 
 class LastStep(NamedTuple):
@@ -27,21 +24,38 @@ class LastStep(NamedTuple):
     dt: float
 
 
-def seen(
-    engine: Engine, mechanism: Mechanism, formulation: str, last: LastStep | None, state: State, knot_at: Callable[[State, Mapping[str, Target]], Knot], knot: Knot,
-) -> Trajectory:
-    """Poses, velocities and coordinates at the ends of the last step; at one knot where there was none. ``knot``: what is read at the second."""
-    states = [state] if last is None else [last.state, state]
-    position, orientation = (np.stack(values) for values in zip(*(engine.pose(s.numbers) for s in states)))
+class Now:
+    """The current knot, and on demand the one before it, as far as states tell them: what sensors ask of a trajectory."""
 
-    def known() -> Mapping[str, np.ndarray]:
-        knots = [knot] if last is None else [knot_at(last.state, last.followed), knot]
-        velocity = np.stack([k.velocity for k in knots])
-        coordinate = np.stack([engine.coordinates(s.numbers) for s in states])
-        return dict(velocity=velocity[..., :3], angular_velocity=velocity[..., 3:], rate=np.stack([k.rate for k in knots]), coordinate=coordinate)
+    def __init__(self, mechanism: Mechanism, engine: Engine, states: Sequence[State], knots: Sequence[Knot]) -> None:
+        self.time, self._mechanism, self._engine, self._states, self._knots = np.array([s.time for s in states]), mechanism, engine, states, knots
 
-    readings = Readings(dict(position=position, orientation=orientation), ((KNOWN, known),))
-    return read_trajectory(mechanism, formulation, np.array([s.time for s in states]), readings)
+    def __len__(self) -> int:
+        return len(self._knots)
+
+    def _get(self, name: str) -> np.ndarray:
+        """(N, joints, 6) coordinates or rates."""
+        return np.array([knot.rate for knot in self._knots]) if name == "rate" else np.array([self._engine.coordinates(s.numbers) for s in self._states])
+
+    def body(self, name: str) -> BodyNow:
+        """Pose and velocities of a body."""
+        i = self._mechanism[name].index
+        poses, velocity = [self._engine.pose(s.numbers) for s in self._states], np.array([knot.velocity[i] for knot in self._knots])
+        return BodyNow(np.array([x[i] for x, _ in poses]), np.array([q[i] for _, q in poses]), velocity[:, :3], velocity[:, 3:])
+
+    def point(self, name: str, point: np.ndarray) -> np.ndarray:
+        """(N, 3) where a point of a body is."""
+        body = self.body(name)
+        return body.position + rotate(body.orientation, np.broadcast_to(point, (len(self), 3)))
+
+
+class BodyNow(NamedTuple):
+    """A body at some knots: (N, 3), (N, 4), (N, 3) in the world, (N, 3) in its axes."""
+
+    position: np.ndarray
+    orientation: np.ndarray
+    velocity: np.ndarray
+    angular_velocity: np.ndarray
 
 
 def made_again(engine: Any, mechanism: Mechanism, formulation: str, last: LastStep | None, state: State) -> Trajectory:

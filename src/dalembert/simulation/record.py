@@ -11,7 +11,7 @@ from dalembert.formulations.engine import Engine, Inputs, Samples, Source
 from dalembert.mechanism.mechanism import Mechanism
 
 #: bytes of a tape that a run may keep as a whole; a longer one is replayed in parts of this size
-BUDGET = 64_000_000
+BUDGET = 120_000_000
 
 
 class Shifted:

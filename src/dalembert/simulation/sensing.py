@@ -13,7 +13,8 @@ from dalembert.errors import ModelError
 from dalembert.mechanism import sensors as kinds
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.mechanism.sensors import Sensor, SensorKind
-from dalembert.simulation.trajectory import UNITS, Trajectory, rotate
+from dalembert.simulation.latest import Now
+from dalembert.simulation.trajectory import UNITS, Trajectory, cross, rotate
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,13 @@ def sensor_series(mechanism: Mechanism, name: str, trajectory: Trajectory) -> Se
     return SensorSeries(name, measure(mechanism, sensor, trajectory), tuple(label for label, _ in channels), tuple(unit for _, unit in channels))
 
 
-def measure(mechanism: Mechanism, sensor: Sensor, trajectory: Trajectory) -> np.ndarray:
-    """(N, channels) what a sensor says at the knots, errors included."""
+def of_steps(sensor: Sensor) -> bool:
+    """Whether what a sensor says at a knot depends on the step before it."""
+    return isinstance(sensor.kind, kinds.Accelerometer | kinds.IMU)
+
+
+def measure(mechanism: Mechanism, sensor: Sensor, trajectory: Trajectory | Now) -> np.ndarray:
+    """(N, channels) what a sensor says at the knots, errors included. ``trajectory`` may be the current knot where no forces are measured."""
     values = LAWS[type(sensor.kind)](sensor, trajectory, mechanism) + sensor.bias
     return values + sensor.noise * _draws(sensor, trajectory.time) if np.any(sensor.noise) else values
 
@@ -91,7 +97,7 @@ def _place(sensor: Sensor, trajectory: Trajectory) -> np.ndarray:
 def _velocity(sensor: Sensor, trajectory: Trajectory) -> np.ndarray:
     """(N, 3) of the sensor's point in the world."""
     body = trajectory.body(sensor.on.name)
-    return body.velocity + rotate(body.orientation, np.cross(body.angular_velocity, sensor.kind.point))  # type: ignore[attr-defined]
+    return body.velocity + rotate(body.orientation, cross(body.angular_velocity, np.asarray(sensor.kind.point)))  # type: ignore[attr-defined]
 
 
 def _accelerometer(sensor: Sensor, trajectory: Trajectory, mechanism: Mechanism) -> np.ndarray:
@@ -168,7 +174,7 @@ def _force_torque(sensor: Sensor, trajectory: Trajectory, _: Mechanism) -> np.nd
     return np.concatenate([joint.force, joint.torque], axis=1)
 
 
-LAWS: dict[type[SensorKind], Callable[[Sensor, Trajectory, Mechanism], Any]] = {
+LAWS: dict[type[SensorKind], Callable[[Sensor, Any, Mechanism], Any]] = {
     kinds.Accelerometer: _accelerometer, kinds.Gyroscope: _gyroscope, kinds.IMU: _imu, kinds.Velocimeter: _velocimeter, kinds.PointMotion: _point,
     kinds.Attitude: _attitude, kinds.GroundDistance: _ground_distance, kinds.ContactForce: _contact_force, kinds.Encoder: _encoder,
     kinds.MotorForce: _motor_force, kinds.ForceTorque: _force_torque,

@@ -19,9 +19,9 @@ from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
 from dalembert.model.records import Model
 from dalembert.model.targets import agreed_targets
-from dalembert.model.topology import spanning_tree, tree_order
+from dalembert.model.topology import spanning_tree, tree_holds_all, tree_order
 from dalembert.simulation.aims import Aim, aiming
-from dalembert.simulation.placing import Placed, put, remember
+from dalembert.simulation.placing import Placed, again, put, remember
 
 
 class Setup:
@@ -77,6 +77,13 @@ class Setup:
             self.place({**self.wishes, name: self.coordinates_of(name, value)}, (name,))
         return self.settle()
 
+    def move_all(self, values: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike]) -> Start:
+        """Move joints with their subtrees, and give joints rates."""
+        self.rates = {**self.rates, **{name: self.coordinates_of(name, rate) for name, rate in rates.items()}}
+        if values:
+            self.place({**self.wishes, **{name: self.coordinates_of(name, value) for name, value in values.items()}}, tuple(values))
+        return self.settle()
+
     def _move_map(self, element: CoordinateMap, value: ArrayLike | None, rate: ArrayLike | None) -> Start:
         here = self.placement.work.joints["coordinate"]
         y = element.inverse([here[j.index, d] for j, d in zip(element.joints, element.directions)]) if value is None else value
@@ -88,8 +95,22 @@ class Setup:
 
     def place(self, wishes: dict[str, np.ndarray], moved: tuple[str, ...] | None = None) -> None:
         """Put bodies where the wished coordinates say, close the loops, keep within limits."""
-        placed = put(self.placement, wishes, wishes if moved is None else moved)
-        self.wishes, self.history = wishes, remember(self.history, placed, self.placement)
+        placings = put(self.placement, wishes, wishes if moved is None else moved)
+        self.wishes = wishes
+        for placed in placings:
+            self.history = remember(self.history, placed, self.placement)
+
+    def place_again(self, name: str, value: np.ndarray) -> None:
+        """Ask a joint for another coordinate as if it had been asked for when it was last set: what came after that is done again."""
+        at = max((i for i, placed in enumerate(self.history) if name in placed.moved), default=-1)
+        if at < 0 or tree_holds_all(self.mechanism):
+            self.place({**self.wishes, name: value}, (name,))
+            return
+        before, self.history = self.history, self.history[:at]
+        self.placement.put(*before[at].before)
+        for placed in before[at:]:
+            self.history = (*self.history, again(self.placement, placed, name, value))
+        self.wishes = {**self.wishes, name: value}
 
     def enter_limits(self) -> None:
         """Move joints that lie beyond their limits to the nearest end."""

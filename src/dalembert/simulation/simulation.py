@@ -46,8 +46,9 @@ from dalembert.simulation.controls import (
     read_control,
 )
 from dalembert.simulation.ending import ending_in_order, keep
-from dalembert.simulation.energy import EnergyWatch, next_look
-from dalembert.simulation.latest import LastStep, made_again, seen
+from dalembert.simulation.energy import EnergyWatch
+from dalembert.simulation.history import History
+from dalembert.simulation.latest import LastStep, Now, made_again
 from dalembert.simulation.paths import path_motion
 from dalembert.simulation.record import BUDGET, Controlled, Record
 from dalembert.simulation.room import check_run, run_bytes, series_bytes
@@ -112,7 +113,8 @@ class Simulation:
         self._knot: Knot | None = None
         self._single: _Single | None = None
         self._last: LastStep | None = None
-        self._looks: tuple[Knot, dict[bool, Trajectory]] | None = None
+        self._look: tuple[Knot, Trajectory] | None = None
+        self._before: tuple[LastStep, Knot] | None = None
         self._origin: _Origin | None = None
         self._take(mechanism.snapshot())
         self._begin(self._setup.initial(), (0.0, 0, formulation.dt))
@@ -123,6 +125,8 @@ class Simulation:
         self._engine: Engine = self._formulation.engine(mechanism)
         self._setup = Setup(mechanism)
         self._single = None
+        #: (joints, 6) which of these numbers are coordinates
+        self._free = np.arange(6) < np.array([joint.type.freedom for joint in mechanism.joints], dtype=int)[:, None]
         self._kind = f"{type(self._formulation).__name__} of {', '.join(e.name for e in (*mechanism.bodies, *mechanism.joints))}"
 
     def _begin(self, start: Start, clock: tuple[float, int, float]) -> None:
@@ -131,6 +135,18 @@ class Simulation:
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
         self._knot = self._last = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs to go on from here, which is little: the engine is made anew there."""
+        names = "_mechanism", "_formulation", "_target_tolerance", "_energy_bound", "_targets", "_inputs", "_state", "_moved", "_origin"
+        return {name: getattr(self, name) for name in names} | {"asked": self._setup.keep()}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in kept.items() if name != "asked"})
+        self._source = self._mechanism
+        self._single = self._knot = self._last = self._looks = None
+        self._take(self._mechanism)
+        self._setup.restore(kept["asked"])
 
     def __repr__(self) -> str:
         return f"<simulation of {self._mechanism.name!r} in {type(self._formulation).__name__}, dt = {self._formulation.dt:g} s, at t = {self.time:g} s>"
@@ -148,6 +164,11 @@ class Simulation:
         return self._formulation
 
     @property
+    def engine(self) -> Engine:
+        """What steps it, for those that build on it: ``dalembert.formulations.engine`` says what it can."""
+        return self._engine
+
+    @property
     def time(self) -> float:
         """Seconds."""
         return self._state.time
@@ -163,6 +184,8 @@ class Simulation:
             raise ModelError(f"restore needs a state of a simulation, got {type(state).__name__}")
         if state.kind != self._kind or state.numbers.shape != self._state.numbers.shape:
             raise ModelError(f"the state is one of {state.kind}; this simulation is {self._kind}")
+        if state.numbers.dtype != np.float64 or state.inputs.dtype != np.float64 or state.inputs.shape != self._state.inputs.shape:
+            raise ModelError(f"the state is one of {state.kind}, but its numbers are of another kind or count: it was made by other means than this package")
         self._state = state.copy()
         self._moved = True
         self._knot = self._last = None
@@ -205,13 +228,17 @@ class Simulation:
         """(bodies, 3) at the knot, body frame, rad/s."""
         return self._read().velocity[:, 3:].copy()
 
-    def coordinates(self, joint: str) -> np.ndarray:
-        """Minimal coordinates (freedom,) of a joint, angles unwrapped."""
+    def coordinates(self, joint: str | None = None) -> np.ndarray:
+        """Minimal coordinates (freedom,) of a joint, angles unwrapped; without a name those of all joints, one after the other."""
+        if joint is None:
+            return self._engine.coordinates(self._state.numbers)[self._free]
         element = self._joint(joint)
         return self._engine.coordinates(self._state.numbers)[element.index, : element.type.freedom].copy()
 
-    def rates(self, joint: str) -> np.ndarray:
-        """Rates (freedom,) of a joint's coordinates; for a free rotation, the relative angular velocity in the parent's axes."""
+    def rates(self, joint: str | None = None) -> np.ndarray:
+        """Rates (freedom,) of a joint's coordinates, or of those of all joints; for a free rotation, the relative angular velocity in the parent's axes."""
+        if joint is None:
+            return self._read().rate[self._free]
         element = self._joint(joint)
         return self._read().rate[element.index, : element.type.freedom].copy()
 
@@ -249,25 +276,26 @@ class Simulation:
         One knot where no step was made since the start was set, or the last one failed. Forces at the second knot are those under the inputs of
         the step. The step is made once more for it, and takes as long.
         """
-        return self._look(True)
-
-    def _look(self, whole: bool) -> Trajectory:
-        """The last step, whole or as far as the states at its ends tell it; once for each knot."""
         knot = self._read()
-        if self._looks is None or self._looks[0] is not knot:
-            self._looks = knot, {}
-        found = self._looks[1]
-        if whole not in found:
-            about = self._engine, self._mechanism, type(self._formulation).__name__, self._last, self._state
-            found[whole] = made_again(*about) if whole else seen(*about, self._knot_at, knot)
-        return found[whole]
+        if self._look is None or self._look[0] is not knot:
+            self._look = knot, made_again(self._engine, self._mechanism, type(self._formulation).__name__, self._last, self._state)
+        return self._look[1]
+
+    def _now(self, before: bool) -> Now:
+        """What the current state tells, and where there is one, that ``before`` the last step."""
+        states, knots, last = [self._state], [self._read()], self._last
+        if before and last is not None:
+            if self._before is None or self._before[0] is not last:
+                self._before = last, self._knot_at(last.state, last.followed)
+            states, knots = [last.state, self._state], [self._before[1], knots[0]]
+        return Now(self._mechanism, self._engine, states, knots)
 
     def sensor(self, name: str) -> np.ndarray:
         """What a sensor of the mechanism says now, one number per channel. Those of forces take as long as a step."""
-        from dalembert.simulation.sensing import measure, sensor_named
+        from dalembert.simulation.sensing import measure, of_steps, sensor_named
 
         sensor = sensor_named(self._mechanism, name)
-        return measure(self._mechanism, sensor, self._look(sensor.kind.of_forces))[-1]
+        return measure(self._mechanism, sensor, self.latest() if sensor.kind.of_forces else self._now(of_steps(sensor)))[-1]
 
     def redundancy(self) -> Redundancy:
         """Ranks and redundant rows of joints and drives at the current pose (a dense analysis: seconds for 2,000 rows)."""
@@ -339,6 +367,16 @@ class Simulation:
             self._joint(name)
         self._set(lambda setup: setup.move(name, value, rate))
 
+    @checked(coordinates=BY_NAME | NOTHING, rates=BY_NAME | NOTHING)
+    def set_joints(self, coordinates: Mapping[str, ArrayLike] | None = None, *, rates: Mapping[str, ArrayLike] | None = None) -> None:
+        """``set_joint`` for many joints at once, which is as quick as for one: {joint: coordinates (m or rad)} and {joint: rates}.
+
+        Rates that are not named stay. Raises AssemblyError, and changes nothing, if a loop cannot follow.
+        """
+        for name in (*(coordinates or {}), *(rates or {})):
+            self._joint(name)
+        self._set(lambda setup: setup.move_all(coordinates or {}, rates or {}))
+
     @checked
     def set_velocity(self, body: str, *, linear: ArrayLike | None = None, angular: ArrayLike | None = None) -> None:
         """Velocity of a body: ``linear`` (m/s, world, of the centre of mass), ``angular`` (rad/s, body frame).
@@ -371,12 +409,16 @@ class Simulation:
         A value (coordinates, or with a unit quaternion in place of a rotation vector), a function of time (s) that gives
         one, or a table (times, values), which is interpolated smoothly and must cover the run. Or a ``rate`` (m/s or rad/s) or an
         ``acceleration`` to follow from where the joint is now, numbers or functions of time; given along with a function, they are
-        its derivatives, which are differenced otherwise.
+        its derivatives, which are differenced otherwise. The target of a velocity servo is a rate, whichever way it is given.
         """
         element = self._joint(joint)
         if not element.type.follows:
             advice = "make it with drive='motion' or a servo" if element.type.freedom else "it locks every direction"
             raise ModelError(f"joint {joint!r} is not motion-driven and has no servo; {advice}")
+        if "rate" in (paces := {servo.follows for servo in element.type.servo if servo is not None}) and not (rate is None and acceleration is None):  # type: ignore[union-attr]
+            if len(paces) > 1 or target is not None or acceleration is not None:
+                raise ModelError(f"joint {joint!r} has a velocity servo, whose target is a rate: give it as the target alone")
+            target, rate = rate, None
         if rate is None and acceleration is None:
             if target is None:
                 raise ModelError(f"set_target needs a target, a rate or an acceleration for joint {joint!r}")
@@ -401,6 +443,11 @@ class Simulation:
             inputs[name] = value
             InputTables(self._mechanism, self._engine, {}, inputs, self._engine.targets(self._state.numbers), 1, _times(self._state, 1.0), True)
         self._inputs, self._single = inputs, None
+
+    @property
+    def commanded(self) -> frozenset[str]:
+        """Names of what follows a function of time or a table, by ``set_target``, ``set_input`` or ``follow``."""
+        return frozenset(name for given in (self._targets, self._inputs) for name, value in given.items() if callable(value))
 
     @checked
     def follow(self, joint: str, trajectory: Trajectory, body: str | None = None) -> None:
@@ -555,15 +602,17 @@ class Simulation:
     @checked(port=PORT)
     def view(
         self, *, port: int = 8080, block: bool = True, browser: bool | None = None, ranges: Mapping[str, tuple[float, float]] | None = None,
+        control: Control | None = None,
     ) -> Any:
         """Run in real time on a page: pull on bodies with the mouse, move targets and forces by sliders. ``browser``: open one for it, by default where there is a display.
 
-        ``ranges``: ends of the sliders of motion-driven joints, m or rad. Returns when Ctrl-C is pressed, or at once with
+        ``ranges``: ends of the sliders of motion-driven joints, m or rad; ``control``: a controller, as for ``run``, in place of sliders.
+        Joints that are ``commanded`` have none either. Returns when Ctrl-C is pressed, or at once with
         the viewer when ``block`` is false; its ``stop`` ends the page.
         """
         from dalembert.view.playground import view_simulation
 
-        return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {})
+        return view_simulation(self, port=port, block=block, browser=browser, ranges=ranges or {}, control=control)
 
     def step(self, control: Mapping[str, Input] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
@@ -574,24 +623,41 @@ class Simulation:
         tables = single.tables(self._targets, self._inputs, self._engine, state, dt, control is not None)
         if control is not None:
             read_control(control, tables, 0)
-        followed = dict(self._targets) if self._moved else {}
+        followed = self._targets.copy() if self._moved else {}
         self._moved, self._knot, before = True, None, state.numbers.copy()
         try:
             while self._engine.advance(state.numbers, single.recording, tables, 0, 1, dt) < 1:
                 if getattr(self._engine, "ended", None) is not None or not self._let_targets_agree(tables, 0):
                     raise self._failure(dt)
             self._state = State(state.kind, state.after(1, dt), state.numbers, tables.at(0))
-            self._last = LastStep(replace(state, numbers=before), followed, tables, 0, dt)
+            self._last = LastStep(State(state.kind, state.clock, before, state.inputs), followed, tables, 0, dt)
         except BaseException:  # a step is made as a whole
             if self._state is state:
                 state.numbers[:] = before
                 self._knot = self._last = None
             raise
 
+    def residuals(self) -> np.ndarray:
+        """(iterations + 1,): what is left of the equations of the next step, in m/s, at its first guess and after each of its Newton iterations.
+
+        The step is tried, not made. Of ``Variational``, for mechanisms without loops, contacts, limits or dry friction.
+        """
+        engine = self._with_residuals()
+        tables = InputTables(self._mechanism, engine, self._targets, self._inputs, engine.targets(self._state.numbers), 1, _times(self._state, self._formulation.dt), False)
+        return engine.residuals(self._state.numbers, engine.new_recording(2), tables.window(0, 1), self._formulation.dt)
+
+    def _with_residuals(self) -> Any:
+        """The engine, where it can tell what its iterations leave."""
+        engine: Any = self._engine
+        if not hasattr(engine, "residuals") or self._mechanism.touches or engine.compliance:
+            what = f"{self._mechanism.name!r} in {type(self._formulation).__name__}"
+            raise ModelError(f"residuals by iteration are there for Variational without loops and contacts, not for {what}")
+        return engine
+
     @checked(duration=POSITIVE, dt=STEP | NOTHING, control_derivative=one_of("differences", None) | FUNCTION)
     def run(
         self, duration: float, *, control: Control | None = None, dt: float | None = None, progress: bool | None = None, tape: bool = False,
-        control_derivative: ControlDerivative | None = "differences",
+        control_derivative: ControlDerivative | None = "differences", residuals: bool = False,
     ) -> Trajectory:
         """Advance by ``duration`` seconds and return what happened.
 
@@ -605,13 +671,14 @@ class Simulation:
         fit into memory is refused before it begins; ``stream`` writes to files instead. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
         need, for ``Trajectory.vjp`` and ``Trajectory.jvp``. ``control_derivative``: how the controller's answer changes with what it sees, by
         "differences" of it, or a function of the simulation that returns {input: {what is seen: array}}; None: its inputs count as given.
+        ``residuals``: keep what each Newton iteration leaves of each step's equations, as ``Trajectory.residuals``, for which steps are tried several times.
         """
         length = self._formulation.dt if dt is None else dt
         (steps, length), *rest = _pieces(duration, length)
         if rest and tape:
             raise GradientError(f"a run with tape=True is one of whole steps: {duration:g} s is no multiple of dt = {length:g} s")
-        run = self._run(steps, length, control, progress, tape, control_derivative)
-        return run if not rest or len(run) <= steps else self._lengthened(run, rest[0][1], control)
+        run = self._run(steps, length, control, progress, tape, control_derivative, residuals)
+        return run if not rest or len(run) <= steps else self._lengthened(run, rest[0][1], control, residuals)
 
     @checked(duration=POSITIVE, dt=STEP | NOTHING, part=POSITIVE | NOTHING)
     def stream(
@@ -651,18 +718,20 @@ class Simulation:
             bar.close()
         return files
 
-    def _lengthened(self, run: Trajectory, dt: float, control: Control | None) -> Trajectory:
+    def _lengthened(self, run: Trajectory, dt: float, control: Control | None, residuals: bool) -> Trajectory:
         """The run with one more step of another length."""
         from dalembert.simulation.streaming import join
 
         try:
-            return join([run, self._run(1, dt, control, False)])
+            return join([run, self._run(1, dt, control, False, residuals=residuals)])
         except BaseException as error:
             if hasattr(error, "trajectory"):
                 error.trajectory = run  # type: ignore[attr-defined]
             raise
 
-    def _run(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None) -> Trajectory:
+    def _run(
+        self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None, residuals: bool = False,
+    ) -> Trajectory:
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         check_run(engine, mechanism, steps)
         self._leave()
@@ -671,20 +740,25 @@ class Simulation:
         tables = InputTables(mechanism, engine, self._targets, self._inputs, engine.targets(numbers), steps, _times(begun, dt), control is not None)
         start = engine.coordinates(numbers)
         record = self._record(tables, steps, dt) if tape else None
+        history = History(self._with_residuals(), steps) if residuals else None
         if record is not None and control is not None and derivative is not None:
             record.control = Controlled(control, derivative, dict(self._targets), begun.inputs.copy(), tables.times, self._moved, self._formulation)
         engine.record(numbers, recording, 0)
         watch = EnergyWatch(self, control is not None) if self._energy_bound is not None else None
         done, size, interrupted = 0, 1 if control is not None else steps, False
-        chunk, looks = min(size, 16), next_look(0) if watch is not None and watch.passive else steps
+        chunk = min(size, 16)
         bar = Progress(steps, mechanism.name, "steps", progress)
 
         def finish() -> Trajectory:
             """What was computed."""
             inputs = tables.recorded(done)
             readings = engine.read(recording, inputs, done + 1, dt, start)
+            if watch is not None:
+                watch.glance = readings.glance
             if tables.agree is not None:
                 readings.values["target_correction"] = np.nan_to_num(tables.corrections[: done + 1])
+            if history is not None:
+                readings.values["residuals"] = history.rows[: done + 1]
             trajectory = read_trajectory(mechanism, type(self._formulation).__name__, _times(begun, dt)(np.arange(done + 1)), readings)
             trajectory.interrupted = interrupted
             if record is not None:
@@ -695,12 +769,15 @@ class Simulation:
         try:
             with ending_in_order():
                 while done < steps:
-                    count = max(1, min(chunk, steps - done - 1, looks - done))  # the last step alone, for ``latest``
+                    count = max(1, min(chunk, steps - done - 1))  # the last step alone, for ``latest``
                     if record is not None:
                         count = min(count, record.before(done, numbers))
                         record.engine.tape = record.tape
                     if control is not None:
                         read_control(control(self), tables, done)
+                    if history is not None:
+                        count = 1
+                        history.keep(numbers, tables, done, dt)
                     tick = clock.perf_counter()
                     begins = LastStep(replace(self._state, numbers=numbers.copy()), dict(self._targets) if self._moved else {}, tables, done, dt)
                     self._moved, self._knot = True, None
@@ -717,9 +794,6 @@ class Simulation:
                             continue
                         raise self._failure(dt)
                     bar.update(done)
-                    if watch is not None and done == looks:
-                        watch.look(self)
-                        looks = next_look(done)
                     if size > 1:
                         chunk = max(1, min(4 * chunk, int(solved * CHUNK_SECONDS / max(spent, 1e-6)) + 1))
         except KeyboardInterrupt:
@@ -734,10 +808,9 @@ class Simulation:
             bar.close()
             if record is not None:
                 record.engine.tape = None
-        if watch is not None:
-            watch.look(self)
-            watch.report(mechanism.name, dt, self._energy_bound)
         run = finish()
+        if watch is not None:
+            watch.report(run, dt, self._energy_bound)
         warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
         return run
 
@@ -823,7 +896,5 @@ class _Single:
             self._tables[controlled] = found
             return found
         found.times = _times(state, dt)
-        found.timed.clear()
-        for table in (found.wrench, found.joint, found.tension):
-            table[:] = 0.0
+        found.clear()
         return found

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dalembert.contact.cone import complementarity, node_move, open_contact, products_after
 from dalembert.contact.limits import limit_move, limit_products, limit_products_after, open_limit
 from dalembert.contact.nodes import Nodes, limit_rate
-from dalembert.kernels import kernel, specialise
+from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
@@ -64,6 +64,13 @@ class InteriorPoint(NamedTuple):
     relax: Any
 
 
+@inline
+def aim(top, pressing, speed, blunt):
+    """What products are aimed at (m^2/s^2): ``top`` is the largest impulse over its weight (m/s), ``pressing`` the number of contacts that press."""
+    rest = REST * speed * speed if pressing > 1 else 0.0
+    return blunt * max(AIM, max(SOFT * top * top, rest))
+
+
 @kernel
 def products(scene, speed, blunt):
     """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
@@ -89,27 +96,36 @@ def products(scene, speed, blunt):
         total += a
         count += b
         worst = max(worst, c)
-    rest = REST * speed * speed if pressing > 1 else 0.0
-    return total / max(count, 1), worst, count, blunt * max(AIM, max(SOFT * top * top, rest))
+    return total / max(count, 1), worst, count, aim(top, pressing, speed, blunt)
+
+
+@kernel
+def slides_on_many(scene, goal):
+    """Whether several contacts press and some of them slide: then the motion depends on how they share what they carry."""
+    count = 0
+    slides = False
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and contact.gamma > contact.weight * contact.s:
+            count += 1
+            slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > SLIDING * goal)
+    return count > 1 and slides
 
 
 @kernel
 def off_centre(scene, goal):
     """By how much, as part of it, products of contacts miss what they are aimed at; zero where only one presses or none slides."""
+    if not slides_on_many(scene, goal):
+        return 0.0
     worst = 0.0
-    count = 0
-    slides = False
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
-            if contact.gamma > contact.weight * contact.s:
-                count += 1
-                slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > SLIDING * goal)
             worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
             if contact.friction > 0.0 and contact.edges == 0:
                 product = contact.friction * contact.gamma * contact.psi + contact.beta[0] * contact.eta[0] + contact.beta[1] * contact.eta[1]
                 worst = max(worst, abs(product / contact.weight - goal) / goal)
-    return worst if count > 1 and slides else 0.0
+    return worst
 
 
 @kernel
@@ -222,7 +238,7 @@ def build_interior_point(
     But for two: ``residual`` need not measure what impulses of contacts change, which is what ``measure(step)`` is for,
     with the same returns.
     """
-    node_residual, _, load_nodes, directions = nodes
+    node_residual, _, load_nodes, directions, _ = nodes
     factorise, load, solve_all, turn = linear
 
     def whole_residual(encounter):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.errors import DalembertError, ModelError
 from dalembert.mechanism.mechanism import JointElement
-from dalembert.simulation.simulation import Simulation
+from dalembert.simulation.simulation import Control, Simulation
 from dalembert.simulation.state import State
 from dalembert.simulation.trajectory import Trajectory, rotate
 from dalembert.view.arrows import Arrows
@@ -41,8 +41,9 @@ class Grip(NamedTuple):
 class Playground(Viewer):
     """Runs a simulation as fast as the clock. ``running``, ``speed``, ``sliders``, ... are the page's controls."""
 
-    def __init__(self, simulation: Simulation, port: int, ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(self, simulation: Simulation, port: int, ranges: Mapping[str, tuple[float, float]], control: Control | None = None) -> None:
         viser_module()
+        self.control = control
         self.simulation, self.mechanism, self.ranges = simulation, simulation.mechanism, ranges
         for name in ranges:
             if not isinstance(self.mechanism[name], JointElement):
@@ -62,7 +63,8 @@ class Playground(Viewer):
         self.reading = gui.add_markdown("")
         self.message = gui.add_markdown("Drag a body to pull on it; drag elsewhere to turn the view.")
         self.sliders: dict[tuple[str, int], Any] = {}
-        driven = [(joint, k) for joint in self.mechanism.joints for k, drive in enumerate(joint.type.drive) if drive is not None]  # type: ignore[arg-type]
+        led = [joint.name for joint in self.mechanism.joints] if control is not None else simulation.commanded
+        driven = [(joint, k) for joint in self.mechanism.joints if joint.name not in led for k, drive in enumerate(joint.type.drive) if drive is not None]  # type: ignore[arg-type]
         if driven:
             with gui.add_folder("joints"):
                 for joint, k in driven:
@@ -129,9 +131,9 @@ class Playground(Viewer):
         return at, np.concatenate([force, rotate(turn * np.array([1.0, -1.0, -1.0, -1.0]), np.cross(arm, force))])
 
     def inputs(self) -> dict[str, Any]:
-        """What the sliders and the hand ask for, as a controller returns it."""
+        """What the sliders, the controller and the hand ask for, as a controller returns it."""
         most = TARGET_RATE * self.simulation.formulation.dt
-        answer: dict[str, Any] = {}
+        answer: dict[str, Any] = dict(self.control(self.simulation)) if self.control is not None else {}
         for (name, k), slider in self.sliders.items():
             value = slider.value
             if self.mechanism[name].type.drive[k] == "motion":
@@ -140,7 +142,8 @@ class Playground(Viewer):
             answer.setdefault(name, []).append(value)
         grip = self.grip
         if grip is not None:
-            answer[self.mechanism.bodies[grip.body].name] = self._hold(grip)[1]
+            body = self.mechanism.bodies[grip.body].name
+            answer[body] = answer.get(body, 0.0) + self._hold(grip)[1]
         return answer
 
     def ask(self, wish: str) -> None:
@@ -223,6 +226,6 @@ class Playground(Viewer):
         self._trace()
 
 
-def view_simulation(simulation: Simulation, *, port: int, block: bool, browser: bool | None, ranges: Mapping[str, tuple[float, float]]) -> Viewer:
+def view_simulation(simulation: Simulation, *, port: int, block: bool, browser: bool | None, ranges: Mapping[str, tuple[float, float]], control: Control | None = None) -> Viewer:
     """Serve a running simulation."""
-    return Playground(simulation, port, ranges).serve(block, browser)
+    return Playground(simulation, port, ranges, control).serve(block, browser)

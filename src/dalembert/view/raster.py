@@ -20,46 +20,24 @@ from dalembert.io.whole import write_whole
 from dalembert.progress import Progress
 from dalembert.simulation.trajectory import Trajectory
 from dalembert.view.arrows import Arrows
-from dalembert.view.pixels import BLOCK, GAMMA, coarsen, fill, shade, shrink
+from dalembert.view.painter import ANGLE, FINER, Camera, Painter
 from dalembert.view.scene import (
     AXES,
-    BACKGROUND,
     INK,
-    LIGHT,
     MAGENTA,
     ORANGE,
     Part,
-    Scene,
     arrow_parts,
     build_scene,
     fitting_eye,
     ordinary_speed,
 )
 
-ANGLE = 0.4  # tangent of half the angle of view, upwards
-FINER = 2  # pixels per pixel of the picture, each way: their mean has smooth edges
 LARGEST = 8192  # pixels along an edge
-SHADOWS = 1536  # points of the shadow map, each way
 ALL = slice(None)
 ARROW_KNOTS = 20  # moments whose arrows a camera makes room for
-HIDDEN = 0.22  # opacity of arrows that a body hides
 #: what a picture can show besides the bodies
 EXTRAS = ("frames", "axes", "forces", "contacts")
-
-
-class Camera:
-    """Sees with ``axes`` (right, up, back) from ``eye``; ``size``: of the picture in pixels."""
-
-    def __init__(self, eye: np.ndarray, axes: np.ndarray, size: tuple[int, int]) -> None:
-        self.eye, self.axes, self.size = eye, axes, size
-        self.focal = 0.5 * size[1] / ANGLE
-
-    def project(self, points: np.ndarray) -> np.ndarray:
-        """(n, 3): pixel column, pixel row, 1 / distance (zero: behind the camera)."""
-        seen = (points - self.eye) @ self.axes.T
-        near = np.where(seen[:, 2] < -1e-9, -1.0 / np.minimum(seen[:, 2], -1e-9), 0.0)
-        width, height = self.size
-        return np.stack([0.5 * width + self.focal * seen[:, 0] * near, 0.5 * height - self.focal * seen[:, 1] * near, near], axis=1)
 
 
 def looking(azimuth: float, elevation: float) -> np.ndarray:
@@ -69,64 +47,6 @@ def looking(azimuth: float, elevation: float) -> np.ndarray:
     right = np.cross([0.0, 0.0, 1.0], back)
     right /= np.linalg.norm(right)
     return np.stack([right, np.cross(back, right), back])
-
-
-#: vertices and normals of a part in the world
-Placed = tuple[Part, np.ndarray, np.ndarray]
-
-
-class Painter:
-    """One picture: a lamp that throws shadows, and layers of parts seen by a camera."""
-
-    def __init__(self, solid: list[Placed], scene: Scene, camera: Camera, target: np.ndarray) -> None:
-        self.camera, self.lamp, self.shadows = camera, _lamp(target, 1.5 * scene.radius), np.zeros((SHADOWS, SHADOWS))
-        self.ground = np.array([np.nan if scene.floor is None else scene.floor, scene.spacing, *target[:2], 12.0 * scene.radius])
-        self.bias = 0.004 * scene.radius
-        nothing = np.zeros((0, 0), np.int32), np.zeros((0, 0, 3))
-        for part, vertices, normals in solid:
-            fill(vertices @ self.lamp[:3, :3].T + self.lamp[:3, 3], normals, part.faces, 0, self.shadows, *nothing)
-        self.coarse = np.zeros((SHADOWS // BLOCK, SHADOWS // BLOCK))
-        coarsen(self.shadows, self.coarse)
-
-    def layer(self, parts: list[Placed]) -> tuple[np.ndarray, np.ndarray]:
-        """(height, width, 3) picture of parts on the floor, and how near they are at each pixel (zero: they are not there)."""
-        width, height = self.camera.size
-        labels, directions = np.zeros((height, width), np.int32), np.zeros((height, width, 3))
-        picture, nearness = np.empty((height, width, 3)), np.zeros((height, width))
-        for k, (part, vertices, normals) in enumerate(parts):
-            fill(self.camera.project(vertices), normals, part.faces, k, nearness, labels, directions)
-        colours = np.array([part.colour[:3] for part, _, _ in parts]).reshape(-1, 3) ** GAMMA
-        forward = self.camera.axes * np.array([[1.0], [1.0], [-1.0]])
-        shade(nearness, labels, directions, colours, picture, self.camera.eye, forward, self.camera.focal, self.shadows, self.coarse, self.lamp,
-              LIGHT, np.array(BACKGROUND), self.ground, self.bias)
-        return picture, nearness
-
-
-def render(parts: list[Placed], extras: list[Placed], scene: Scene, camera: Camera, target: np.ndarray) -> np.ndarray:
-    """(height, width, 3) uint8; glass is drawn over solid parts, extras last, and faintly where something hides them."""
-    solid = [placed for placed in parts if placed[0].colour[3] == 1.0]
-    glass = sorted((placed for placed in parts if placed[0].colour[3] < 1.0), key=lambda placed: -np.linalg.norm(placed[1].mean(axis=0) - camera.eye))
-    painter = Painter(solid, scene, camera, target)
-    picture, nearness = painter.layer(solid)
-    for layer, opacity, hidden in [*(([g], g[0].colour[3], 0.0) for g in glass), *([(extras, 1.0, HIDDEN)] if extras else [])]:
-        over, near = painter.layer(layer)
-        alpha = np.where(near > 0.0, np.where(near >= nearness, opacity, hidden), 0.0)[..., None]
-        picture = alpha * over + (1.0 - alpha) * picture
-    width, height = camera.size
-    small = np.empty((height // FINER, width // FINER, 3), np.uint8)
-    shrink(picture, FINER, small)
-    return small
-
-
-def _lamp(middle: np.ndarray, reach: float) -> np.ndarray:
-    """(4, 4) from a point of the world to column, row and nearness in the shadow map, and the slack of the last."""
-    side = np.cross([0.0, 1.0, 0.0], LIGHT)
-    side /= np.linalg.norm(side)
-    lamp = np.zeros((4, 4))
-    for row, axis, scale, zero in ((0, side, 0.5 * SHADOWS / reach, 0.5 * SHADOWS), (1, np.cross(LIGHT, side), 0.5 * SHADOWS / reach, 0.5 * SHADOWS), (2, LIGHT, 1.0 / (8.0 * reach), 0.5)):
-        lamp[row, :3], lamp[row, 3] = scale * axis, zero - scale * axis @ middle
-    lamp[3, 0] = 0.6 / SHADOWS
-    return lamp
 
 
 class Studio:
@@ -142,6 +62,7 @@ class Studio:
         if unknown := [word for word in self.show if word not in EXTRAS]:
             raise ModelError(f"show= got {', '.join(map(repr, unknown))}; choose from: {', '.join(EXTRAS)}")
         self.trajectory, self.scene = trajectory, build_scene(trajectory)
+        self.painter = Painter(self.scene)
         angles = [usual if given is None else given for given, usual in zip((azimuth, elevation), self.scene.look)]
         aim = np.zeros(3) if target is None else np.asarray(target, dtype=float)
         if aim.shape != (3,) or not np.isfinite([*aim, *angles, 1.0 if distance is None else distance]).all() or (distance is not None and distance <= 0.0):
@@ -173,8 +94,7 @@ class Studio:
         aim = self.aim if self.follow is None else self.aim + position[self.follow]
         camera = Camera(aim + self.distance * self.axes[2], self.axes, self.size)
         poses = self.scene.placed(position, orientation)
-        parts, extras = ([(part, *_in_world(part, poses)) for part in group] for group in (self.scene.parts, self._extras(knot, poses)))
-        return render(parts, extras, self.scene, camera, aim)
+        return self.painter.picture(poses, self._extras(knot, poses), camera, aim)
 
     def _extras(self, knot: int, poses: np.ndarray) -> list[Part]:
         """Frames, axes and arrows that were asked for."""
@@ -192,16 +112,6 @@ class Studio:
             if word in self.show:
                 lines += [(r[:3], self.arrows.tips(r[:3], r[3:]), colour, True) for r in rows if r[3:].any()]
         return arrow_parts(lines, 0.05 * reach)
-
-
-def _in_world(part: Part, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and normals of a part at the poses of the owners."""
-    vertices, normals = part.vertices.astype(float), part.normals.astype(float)
-    if part.owner < 0:
-        return vertices, normals
-    pose = poses[part.owner]
-    turn = Rotation.from_quat(pose[3:7], scalar_first=True).as_matrix()
-    return (vertices * [1.0, 1.0, pose[7]]) @ turn.T + pose[:3], normals @ turn.T
 
 
 def write_snapshot(trajectory: Trajectory, path: Path, *, time: float | None, size: tuple[int, int], **view: Any) -> Path:

@@ -1,17 +1,14 @@
 """The adjoint of a stage of the BDF and DIRK methods (Quaternion eq. 38 to 44), from bars of its end to those of what it started from.
 
 Unknowns u = (v, w, mu) with x = x_p + gamma v, q = q_p + gamma w. The weights b of the stage's equations solve F_u^T b = -(bars of u),
-in Newton's own unknowns (dv, e), dw = q e. As in ``variational.adjoint``, every pass only adds, and refines what Newton's matrix leaves out.
+in Newton's own unknowns (dv, e), dw = q e (``maximal.weights``).
 """
 from __future__ import annotations
-
-import numpy as np
 
 from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.laws import coupling_law
 from dalembert.formulations.implicit.equations import add4, jacobian, residual
 from dalembert.formulations.implicit.state import inverse
-from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_forces import (
     EQUATIONS,
     pull_coupling_rate,
@@ -28,26 +25,18 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_rows,
     pull_servo,
 )
+from dalembert.formulations.maximal.pull_knot import add_outer
+from dalembert.formulations.maximal.weights import build_refinement, load_forces
 from dalembert.kernels import inline, kernel
-from dalembert.linalg import clear, factor, solve_transposed
+from dalembert.linalg import clear, factor
 from dalembert.model.pose import joint_at_knot, put6
 from dalembert.model.records import CONSTRAINT
 from dalembert.model.rows import direction_gradient
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_t_vec, mat_vec, scale3, store3
 
-#: most solves for the part that the compliance of redundant rows leaves
-SOLVES = 8
-#: a pass that leaves this part of what the first one met is the last one; most passes
-SMALL, PASSES = 1e-12, 40
-
-
-@inline
-def add_outer(target, scale, a, b):
-    """target (9,) += scale a b^T."""
-    for r in range(3):
-        for c in range(3):
-            target[3 * r + c] += scale * a[r] * b[c]
+#: most passes of refinement
+PASSES = 40
 
 
 @inline
@@ -147,7 +136,7 @@ def pull_stage_law(stage, bars, index, k):
         rate += at.Gp[k, c] * parent.u[c] + at.Gc[k, c] * child.u[c]
     weight = b * (gamma * joint.damping[direction] + armature)
     if joint.follows[direction]:
-        K, D = pull_servo(bar, joint, direction, -b * gamma, at.target[direction] - at.coordinate[direction], rate)
+        K, D = pull_servo(bar, joint, direction, -b * gamma, at.target[direction], at.coordinate[direction], rate)
         weight -= b * gamma * D
         y, C, Rp = joint_at_knot(work.bodies, joint)
         force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
@@ -218,62 +207,10 @@ def load_unknowns(stage, bars):
             size = max(size, max(abs(bar.v[c]), abs(vector[3 + c])))
         vector[6] = e[0]
         size = max(size, abs(e[0]))
-    for i in range(model.joints.shape[0]):
-        if model.joints[i].rows > 0:
-            vector = work.vector[work.joints[i].node].v
-            for k in range(model.joints[i].rows):
-                vector[k] = bars.joints[i].mu[k]
-                size = max(size, abs(vector[k]))
-    for i in range(model.couplings.shape[0]):
-        work.vector[work.couplings[i].node].v[0] = bars.couplings[i].mu
-        size = max(size, abs(bars.couplings[i].mu))
-    return size
+    return load_forces(model, work, bars, size)
 
 
-@kernel
-def store_weights(stage, bars, largest):
-    """Minus the solver's vector as the weights of the equations, and what the compliance of the rows leaves of them."""
-    model, work = stage.model, stage.work
-    clear_weights(model, bars)
-    add_weights(model, work, bars)
-    if stage.compliance == 0.0:
-        return
-    before = np.inf
-    for _ in range(SOLVES):
-        size = soften(model, work, stage.compliance, 7)
-        if not size > 1e-14 * largest or not size < 0.5 * before:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        add_weights(model, work, bars)
-
-
-@inline
-def clear_weights(model, bars):
-    for i in range(model.bodies.shape[0] - 1):
-        for c in range(7):
-            bars.bodies[i].b[c] = 0.0
-    for i in range(model.joints.shape[0]):
-        for k in range(6):
-            bars.joints[i].b[k] = 0.0
-    for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b = 0.0
-
-
-@inline
-def add_weights(model, work, bars):
-    """Subtract the solver's vector from the weights."""
-    for i in range(model.bodies.shape[0] - 1):
-        vector, bar = work.vector[work.bodies[i].node].v, bars.bodies[i]
-        for c in range(7):
-            bar.b[c] -= vector[c]
-    for i in range(model.joints.shape[0]):
-        if model.joints[i].rows > 0:
-            vector = work.vector[work.joints[i].node].v
-            for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] -= vector[k]
-    for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
+refine = build_refinement("stage", __file__, width=7, passes=PASSES, load=load_unknowns, pull=pull_stage_equations)
 
 
 @kernel
@@ -294,12 +231,9 @@ def open_stage(stage, bars):
     return True
 
 
-@kernel
-def pull_stage(stage, bars):
-    """From bars of v, w, of the end's pose (x; q in ``before``) and of axles' rates (joints' ``after``) to those of the aggregate, ``before``.
-
-    Needs ``open_stage`` before. Returns what is left of the unknowns' bars, relative.
-    """
+@inline
+def pull_axles(stage, bars):
+    """Rates of axles at the end of the stage, with their bars in the joints' ``after``."""
     model, work = stage.model, stage.work
     for i in range(stage.own.axles.shape[0]):
         joint, bar = model.joints[i], bars.joints[i]
@@ -307,19 +241,14 @@ def pull_stage(stage, bars):
             direction = joint.row_direction[k]
             if joint.armature[direction] > 0.0 and bar.after[direction] != 0.0:
                 pull_rate(model, work, bars, i, k, bar.after[direction])
+
+
+@kernel
+def pull_stage(stage, bars):
+    """From bars of v, w, of the end's pose (x; q in ``before``) and of axles' rates (joints' ``after``) to those of the aggregate, ``before``.
+
+    Needs ``open_stage`` before. Returns what is left of the unknowns' bars, relative.
+    """
+    pull_axles(stage, bars)
     chain_stage(stage, bars)
-    first = load_unknowns(stage, bars)
-    size = first
-    for attempt in range(PASSES):
-        if not size > SMALL * first:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(stage, bars, size)
-        pull_stage_equations(stage, bars)
-        size = load_unknowns(stage, bars)
-        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-    return size / first if first > 0.0 else 0.0
+    return refine(stage, bars)

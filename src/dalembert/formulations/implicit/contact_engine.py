@@ -47,6 +47,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
 
     body_state, joint_state = CONTACT_BODY_STATE, CONTACT_JOINT_STATE
     jobs = staticmethod(ahead)
+    listed = (*TouchingEngine.listed, "own")
     too_fast = "a body goes past another, or turns by more than a radian, even in the shortest"
 
     def __init__(self, mechanism: Mechanism, options: Implicit) -> None:
@@ -70,15 +71,21 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self.own = self.own._replace(edges=graph.edges)
         return graph
 
-    def _run_steps(
+    def _step_call(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
-    ) -> tuple[int, int, float, int]:
+    ) -> tuple[Any, Any]:
         tape = self.tape
-        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else (tape.arrays, tape.count, tape.kept, tape.used)
-        outcome, solved, size, used, entry, _ = run_contact_steps(
+        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else tape.place
+        return run_contact_steps, (
             Parts(self.model, self.graph.work, self.own), state, inputs, self.step_options, self.contact_options, self.scene,
             recording.plain, recording.tape, self.log, used, done, first, count, dt, *taping,
         )
+
+    def _run_steps(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[int, int, float, int]:
+        tape, (kernel, arguments) = self.tape, self._step_call(state, inputs, recording, used, done, first, count, dt)
+        outcome, solved, size, used, entry, _ = kernel(*arguments)
         if tape is not None:
             tape.count = int(entry)
         return outcome, solved, size, used

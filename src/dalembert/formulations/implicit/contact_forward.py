@@ -107,6 +107,7 @@ class ContactForward(ImplicitForward):
         self.recall(tape, entry)
         assert self.touch is not None
         self.touching = self.nodes.awake(self.touch.found_at)
+        self.more_passes = 6 * int(self.nodes.borne.sum())
         self.resting = resting_at(int(tape.arrays.rows[entry]), self.engine.options.resting_speed)
 
     def recall(self, tape: Tape, entry: int) -> None:
@@ -150,7 +151,7 @@ class ContactForward(ImplicitForward):
 
     def hold(self) -> None:
         work = self.graph.work
-        self.nodes.hold(work.bodies)
+        self.nodes.hold(work)
         self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
         put_momenta(self.model, work, self.touch)
         find_blows(self.model, work, self.scene, self.resting, self.blows, self.ends)
@@ -162,11 +163,18 @@ class ContactForward(ImplicitForward):
         return np.concatenate([wrench.ravel(), along.ravel()])
 
     def node_values(self, model: Model, gamma: float) -> np.ndarray:
-        return self.nodes.read(self.scene, self.graph.work.bodies, gamma, model is self.model)
+        values = self.nodes.read(self.scene, self.graph.work.bodies, gamma, model is self.model)
+        self.nodes.read_bounds(model, self.graph.work, self.scene, values)
+        return values
+
+    def loads(self, mu: np.ndarray, change: np.ndarray) -> float:
+        return self.nodes.loads(mu, change)
 
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, gamma: float) -> np.ndarray:
         rows = np.zeros_like(tangent)
-        linear_rows(self.scene, np.zeros((3, 3)), np.ascontiguousarray(values), tangent, self.nodes.laws, gamma, rows)
+        seen = np.array(values)
+        laws = self.nodes.with_bounds(seen, self.nodes.laws, gamma)
+        linear_rows(self.scene, np.zeros((3, 3)), seen, tangent, laws, gamma, rows)
         return rows
 
     def advance(self, tape: Tape, index: int, step: Any, knot: int) -> None:

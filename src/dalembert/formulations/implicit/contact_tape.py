@@ -15,13 +15,10 @@ from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.formulations.contact_stages import AFTER_SMOOTH, AT_KNOT, BY_TWO
 from dalembert.formulations.implicit.adjoint import (
     PASSES,
-    SMALL,
-    SOLVES,
     add_to4,
-    add_weights,
     chain_stage,
-    clear_weights,
     load_unknowns,
+    pull_axles,
     pull_spin,
     pull_stage_equations,
     pull_turn,
@@ -38,20 +35,18 @@ from dalembert.formulations.implicit.tape import (
     recall_stage,
 )
 from dalembert.formulations.maximal.lasting import pull_forces_at_knot, put_momenta, resting_at
-from dalembert.formulations.maximal.proximal import soften
+from dalembert.formulations.maximal.pull_bearings import build_bearing_pull
 from dalembert.formulations.maximal.pull_contacts import (
-    add_node_weights,
-    clear_node_weights,
     clear_touch,
-    load_nodes,
     pull_nodes,
 )
-from dalembert.formulations.maximal.pull_joints import add_to3, pull_rate
+from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.tiny import alive
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
+from dalembert.formulations.maximal.touching_weights import Touched, build_touched_refinement
 from dalembert.kernels import inline, kernel
-from dalembert.linalg import clear, factor, solve_transposed
+from dalembert.linalg import clear, factor
 from dalembert.model.pose import put6
 from dalembert.model.records import F, fields
 from dalembert.solvers.outcomes import SOLVED
@@ -197,54 +192,25 @@ def chain_nodes(stage, bars, touch):
 
 
 @kernel
-def store_all_weights(stage, scene, bars, touch, largest):
-    """``store_weights`` with those of the nodes' rows."""
-    model, work = stage.model, stage.work
-    clear_weights(model, bars)
-    clear_node_weights(touch)
-    add_weights(model, work, bars)
-    add_node_weights(scene, work, touch)
-    if stage.compliance == 0.0:
-        return
-    before = np.inf
-    for _ in range(SOLVES):
-        size = soften(model, work, stage.compliance, 7)
-        if not size > 1e-14 * largest or not size < 0.5 * before:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        add_weights(model, work, bars)
-        add_node_weights(scene, work, touch)
+def pull_all_equations(stage, held):
+    """Adds F^T b, nodes included."""
+    pull_stage_equations(stage, held.bars)
+    pull_nodes(held.scene, stage.model, stage.work.bodies, held.bars, held.touch, stage.gamma, stage.gamma)
+    chain_nodes(stage, held.bars, held.touch)
+
+
+refine_all = build_touched_refinement("encounter", __file__, width=7, passes=PASSES, load=load_unknowns, pull=pull_all_equations)
+bear_back = build_bearing_pull("encounter", __file__, refine=refine_all, chain=chain_nodes)
 
 
 @kernel
 def pull_encounter(stage, scene, bars, touch):
     """``pull_stage`` of a stage with contacts. Returns what is left of the unknowns' bars, relative."""
-    model, work = stage.model, stage.work
-    for i in range(stage.own.axles.shape[0]):
-        joint, bar = model.joints[i], bars.joints[i]
-        for k in range(joint.locks, joint.rows):
-            direction = joint.row_direction[k]
-            if joint.armature[direction] > 0.0 and bar.after[direction] != 0.0:
-                pull_rate(model, work, bars, i, k, bar.after[direction])
+    pull_axles(stage, bars)
     chain_stage(stage, bars)
-    first = max(load_unknowns(stage, bars), load_nodes(scene, work, touch))
-    size = first
-    for attempt in range(PASSES):
-        if not size > SMALL * first:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        store_all_weights(stage, scene, bars, touch, size)
-        pull_stage_equations(stage, bars)
-        pull_nodes(scene, model, work.bodies, bars, touch, stage.gamma, stage.gamma)
-        chain_nodes(stage, bars, touch)
-        size = max(load_unknowns(stage, bars), load_nodes(scene, work, touch))
-        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-    return size / first if first > 0.0 else 0.0
+    left = refine_all(stage, Touched(bars, scene, touch))
+    more = bear_back(stage, Touched(bars, scene, touch))
+    return -1.0 if more < 0.0 else max(left, more)
 
 
 @kernel
@@ -320,7 +286,10 @@ def pull_contact_stages(
             put_momenta(model, work, touch)
             speed = resting_at(tape.rows[entry], resting)
             pull_forces_at_knot(model, work, scene, touch, 1.0 / gamma, exerted[exerting[entry]], along[exerting[entry]], speed)
-        worst = max(worst, pull_encounter(stage, scene, bars, touch))
+        left = pull_encounter(stage, scene, bars, touch)
+        if left < 0.0:
+            return -1.0
+        worst = max(worst, left)
         fold_pairs(scene, touch)
         pull_where_rows_are(model, tape, entry, bars, touch, steps)
         end_stage(model, bars, steps, tableau.a, number, dt, order)

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
 from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, ImplicitState, new_scratch, record
@@ -91,19 +92,28 @@ class ImplicitEngine(MaximalEngine):
     def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
         record(self.model, self._general(numbers), recording, knot)
 
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        return KernelCall(record, (self.model, self._general(numbers), recording, 0), 0)
+
     def _general(self, numbers: np.ndarray) -> ImplicitState:
         """The state as the general step takes it."""
         return self.view(numbers)
 
+    def _arguments(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> Any:
+        return self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        return KernelCall(run_steps, self._arguments(numbers, recording, source.window(0, count), 0, count, dt), 1)
+
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        arguments = self.model, self._general(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+        arguments = self._arguments(numbers, recording, inputs, first, count, dt)
         if self.tape is None:
             outcome, done, size = self.enter(run_steps, count == 1, *arguments)
         else:
             from dalembert.formulations.implicit.tape import tape_steps
 
             self.tape.reserve(count)
-            outcome, done, size, used = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            outcome, done, size, used = tape_steps(*arguments, *self.tape.place)
             self.tape.count += int(used)
         return self._note(numbers, outcome, done, size, inputs, dt)
 

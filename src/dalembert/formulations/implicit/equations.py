@@ -189,8 +189,7 @@ def law_residual(stage, index, k):
 @inline
 def servo_at(joint, at, direction, rate):
     """Force, K and D of the servo along a direction."""
-    error = at.target[direction] - at.coordinate[direction]
-    force, K, D, _ = servo(joint.servo_stiffness[direction], joint.servo_damping[direction], joint.servo_bound[direction], error, rate)
+    force, K, D, _ = servo(joint, direction, at.target[direction], at.coordinate[direction], rate)
     return force, K, D
 
 

@@ -20,6 +20,13 @@ from dalembert.model.records import Model
 class ImplicitForward(VelocityForward):
     """The tangent of a state is (x, q, v, w) per body, additive, and the rates of reflected inertias, at the last two knots."""
 
+    #: passes for bounds of friction that follow from the unknowns
+    more_passes: int = 0
+
+    def loads(self, mu: np.ndarray, change: np.ndarray) -> float:
+        """How large a change of impulses (joints, 6) is beside themselves, where friction follows from them."""
+        return 0.0
+
     def begin(self, pose: np.ndarray, velocity: np.ndarray, target: np.ndarray) -> None:
         start = self.recording
         self.bars = new_bars(self.model)
@@ -177,7 +184,7 @@ class ImplicitForward(VelocityForward):
         self.move_nodes(tape, entry, 0.0, yp, dnode, self.model)
         self.evaluate(Stage(self.model, work, own, gamma, engine.compliance))
         self.hold()
-        for _ in range(PASSES):
+        for _ in range(PASSES + self.more_passes):
             nodes, left, right, tied, _, _ = self._split(self.difference(evaluate, size) * np.ones(whole))
             self.recall(tape, entry)
             self.move_nodes(tape, entry, 0.0, yp, dnode, self.model)
@@ -189,7 +196,7 @@ class ImplicitForward(VelocityForward):
             dw = product(q, np.concatenate([found[0][:, 6:], found[0][:, 3:6]], axis=1))
             du, dmu, dtie = du - np.concatenate([found[0][:, :3], dw], axis=1), dmu - found[1], dtie - found[2]
             dnode = dnode - found[3]
-            size = max(size, np.abs(du).max(initial=0.0) / speed)
+            size = max(size, np.abs(du).max(initial=0.0) / speed, self.loads(joints["mu"], dmu))
             if max(np.abs(part).max(initial=0.0) for part in found) < 1e-11 * scale:
                 break
         after = check_finite(self.difference(evaluate, size) * np.ones(whole), self.mechanism.name)

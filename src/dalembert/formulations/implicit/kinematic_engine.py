@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs
+from dalembert.formulations.engine import Inputs, KernelCall, Source
 from dalembert.formulations.implicit.engine import ImplicitEngine
 from dalembert.formulations.implicit.kinematic import (
     ORDERS,
@@ -84,13 +84,16 @@ class KinematicEngine(ImplicitEngine):
         state = self.view(numbers)
         return ImplicitState(state.bodies, state.joints, state.clock)
 
+    def _kinematic_arguments(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> Any:
+        return self.model, self.view(numbers), inputs, self.step_options, self.graph.work, self.scratch, recording, first, count, dt
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        return KernelCall(run_steps, self._kinematic_arguments(numbers, recording, source.window(0, count), 0, count, dt), 1)
+
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         done = 0
         while True:
-            outcome, more, size = self._kinematic_steps(
-                self.model, self.view(numbers), _from(inputs, done), self.step_options, self.graph.work, self.scratch, recording,
-                first + done, count - done, dt,
-            )
+            outcome, more, size = self._kinematic_steps(*self._kinematic_arguments(numbers, recording, _from(inputs, done), first + done, count - done, dt))
             done += int(more)
             if outcome != SINGULAR or self.options.solver != "auto" or not self._general_step(numbers, recording, _from(inputs, done), first + done, dt):
                 return self._note(numbers, outcome, done, size, inputs, dt)
@@ -102,7 +105,7 @@ class KinematicEngine(ImplicitEngine):
         from dalembert.formulations.implicit.kinematic_tape import tape_steps
 
         self.tape.reserve(arguments[-2])
-        outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)  # type: ignore[call-arg]
+        outcome, done, size = tape_steps(*arguments, *self.tape.place)
         self.tape.count += int(done)
         return outcome, done, size
 

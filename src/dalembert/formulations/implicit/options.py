@@ -40,7 +40,7 @@ class Implicit:
     method: str = "bdf2"
     tolerance: float = 1e-10
     max_iterations: int = 40
-    max_halvings: int = 6
+    max_halvings: int = 8
     accuracy: float | None = None
     stabilization: float = 0.2
     solver: str = "auto"

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.options import Implicit
 from dalembert.formulations.implicit.semi_implicit import (
     BODY_STATE,
@@ -50,15 +51,24 @@ class SemiImplicitEngine(MaximalEngine):
     def record(self, numbers: np.ndarray, recording: Recording, knot: int) -> None:
         record(self.model, self.view(numbers), recording, knot)
 
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        return KernelCall(record, (self.model, self.view(numbers), recording, 0), 0)
+
+    def _arguments(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> Any:
+        return self.model, self.view(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        return KernelCall(run_steps, self._arguments(numbers, recording, source.window(0, count), 0, count, dt), 0)
+
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        arguments = self.model, self.view(numbers), inputs, self.step_options, self.graph.work, self.own, recording, first, count, dt
+        arguments = self._arguments(numbers, recording, inputs, first, count, dt)
         if self.tape is None:
             done, size = run_steps(*arguments)
         else:
             from dalembert.formulations.implicit.semi_implicit_tape import tape_steps
 
             self.tape.reserve(count)
-            done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            done, size = tape_steps(*arguments, *self.tape.place)
             self.tape.count += int(done)
         self.outcome = (SOLVED if done == count else SINGULAR, float(size))
         return int(done)

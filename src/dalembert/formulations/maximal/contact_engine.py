@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from dalembert.contact.narrow import find_features, measure_pair
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
-from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Readings, Source, Start
+from dalembert.formulations.maximal.ball_torques import along_axes, pushed_balls
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording
-from dalembert.formulations.maximal.touching_tape import TouchingTape, refuse_touching
+from dalembert.formulations.maximal.touching_tape import TouchingTape
+from dalembert.linalg.compact import new_room, no_room
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Touching
 from dalembert.model.assembly import close_loops
@@ -43,6 +45,8 @@ APART = 1e-9
 STEPPED = 1e-5
 #: how often the rooms of bodies that stray within one step are doubled
 STRETCHES = 20
+#: contacts in lists of what is near that are kept for when they come back
+KEPT = 4096
 
 #: contacts for which a tape has room at first in every step
 AWAKE = 16
@@ -50,9 +54,17 @@ AWAKE = 16
 AFTER = frozenset({"momentum_after", "rate_after"})
 
 
+def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Two arrays of the same records in one: as bytes, since numpy compares what they are made of at length."""
+    both = np.empty(len(first) + len(second), first.dtype)
+    both[: len(first)].view(np.uint8)[:] = np.ascontiguousarray(first).view(np.uint8)
+    both[len(first) :].view(np.uint8)[:] = np.ascontiguousarray(second).view(np.uint8)
+    return both
+
+
 def empty_scene() -> Scene:
     """A scene with nothing in it, for compiling."""
-    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((NUMBERS, 1)))
+    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((NUMBERS, 1)), no_room())
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,8 @@ class TouchingEngine(MaximalEngine):
 
     lingers = False
     tape: Any
+    #: attributes that go with the list of what is near
+    listed: ClassVar[tuple[str, ...]] = ("scene", "standing", "graph")
 
     def __init__(self, mechanism: Mechanism, options: Any) -> None:
         super().__init__(mechanism, options)
@@ -114,10 +128,15 @@ class TouchingEngine(MaximalEngine):
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
-        self.scene = Scene(np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(self.sizes[0]), np.zeros((NUMBERS, self.sizes[0])))
+        count = self.sizes[0]
+        self.scene = Scene(
+            np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room(),
+        )
+        self._balls = pushed_balls(self.model.joints, limits)
         #: indices of the grounds' contacts that come first in the scene
         self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
+        self._lists: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._places = np.full((self.sizes[0], 8), np.nan)
         self._firm: dict[Any, tuple[Scene, Graph, Any]] = {}
         self.log = np.zeros(4096, ENTRY)
@@ -162,13 +181,18 @@ class TouchingEngine(MaximalEngine):
         if listed == self._listed:
             return
         self._listed = listed
-        standing = self.grounds.contacts[ground]
-        slots, shapes = self.pairs.build(near, len(standing), self.labels)
-        self.scene = self.scene._replace(contacts=np.concatenate([standing, slots]), shapes=shapes)
-        self.standing = ground
+        if listed not in self._lists:
+            standing = self.grounds.contacts[ground]
+            slots, shapes = self.pairs.build(near, len(standing), self.labels)
+            self.scene = self.scene._replace(contacts=joined(standing, slots), limits=self.scene.limits.copy(), shapes=shapes)
+            self.standing = ground
+            self._analyse()
+            if sum(len(kept["scene"].contacts) for kept in self._lists.values()) > KEPT:
+                self._lists.clear()
+            self._lists[listed] = {name: getattr(self, name) for name in self.listed}
+        vars(self).update(self._lists[listed])
         if len(self.log) < 4 * len(self.scene.contacts):
             self.log = np.zeros(8 * len(self.scene.contacts), ENTRY)
-        self._analyse()
 
     def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
         """The graph that steps are solved on, with contacts between these bodies (see ``build_graph``)."""
@@ -177,29 +201,39 @@ class TouchingEngine(MaximalEngine):
     def _analyse(self) -> None:
         """Analyse the graph of bodies, joints, contacts and limits, and tell contacts and limits where their blocks are."""
         self.graph = self._graph_of(self.scene)
+        self.scene = self.scene._replace(room=new_room(self.graph.structure.schedule))
 
     def _graph_of(self, scene: Scene, firm: bool = False) -> Graph:
         """The graph of a scene, whose records are told where their blocks are."""
-        world = self.sizes[0]
-        nodes = [node for array in (scene.contacts, scene.limits) for node in array]
-        graph = self._touching_graph([(int(n["a"]), int(n["b"])) for n in nodes], firm)
-        structure = graph.structure
-        for index, node in enumerate(nodes, graph.contacts):
-            node["node"], node["diagonal"] = index, structure.diagonal[index]
+        world, arrays = self.sizes[0], (scene.contacts, scene.limits)
+        graph = self._touching_graph([pair for array in arrays for pair in zip(array["a"].tolist(), array["b"].tolist())], firm)
+        schedule, first = graph.structure.schedule, graph.contacts
+        size = len(schedule.sizes)
+        edges = np.repeat(np.arange(size), np.diff(schedule.offset)) * size + schedule.neighbour
+        order = np.argsort(edges)
+        edges, blocks = edges[order], schedule.entry[order]
+        for array in arrays:
+            if not len(array):
+                continue
+            index = np.arange(first, first + len(array))
+            first += len(array)
+            array["node"], array["diagonal"] = index, schedule.diagonal[index]
             for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
-                body = int(node[end])
-                node[there] = structure.block(index, body) if body != world else -1
-                node[back] = structure.block(body, index) if body != world else -1
+                body = array[end].astype(np.int64)
+                held = body != world
+                for name, wanted in ((there, index * size + body), (back, body * size + index)):
+                    array[name] = -1
+                    array[name][held] = blocks[np.searchsorted(edges, wanted[held])]
         return graph
 
-    def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
+    def felt(self, numbers: np.ndarray, inputs: Inputs) -> Inputs:
         state = self.view(numbers)
-        wrench, joint = state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
-        return super().knot(numbers, inputs._replace(wrench=inputs.wrench + wrench, joint=inputs.joint + joint), rates)
+        wrench, joint = state.bodies["wrench"], along_axes(self._balls, state.joints["coordinate"], state.joints["friction"] + state.joints["limit"])
+        return inputs._replace(wrench=inputs.wrench + wrench[..., None, :, :], joint=inputs.joint + joint[..., None, :, :])
 
-    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int, coordinate: np.ndarray) -> tuple[Recording, Inputs]:
         tape = recording.tape
-        felt = inputs._replace(wrench=inputs.wrench + tape.lasting[knot], joint=inputs.joint + tape.lasting_along[knot])
+        felt = inputs._replace(wrench=inputs.wrench + tape.lasting[knot], joint=inputs.joint + along_axes(self._balls, coordinate, tape.lasting_along[knot]))
         return recording.plain, felt
 
     # ---- overlaps
@@ -325,6 +359,12 @@ class TouchingEngine(MaximalEngine):
             self._check_start(numbers)
         return super().advance(numbers, recording, source, first, count, dt)
 
+    def _step_call(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[Any, Any]:
+        """The kernel of ``_run_steps``, and its arguments."""
+        raise NotImplementedError
+
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
@@ -332,6 +372,14 @@ class TouchingEngine(MaximalEngine):
         are ``used``. Returns (outcome, steps done, residual of the last try, length of the log).
         """
         raise NotImplementedError
+
+    def kernel_call(self, numbers: np.ndarray, recording: ContactRecording, source: Source, count: int, dt: float) -> KernelCall | None:
+        state = self.view(numbers)
+        self._follow(state)
+        return KernelCall(*self._step_call(state, source.window(0, count), recording, 0, 0, 0, count, dt), 1, lists=True)
+
+    def plain(self, numbers: np.ndarray, dt: float) -> bool:
+        return super().plain(numbers, dt) and self.view(numbers).clock[0] != 0.0
 
     def run(self, numbers: np.ndarray, recording: Any, inputs: Inputs, first: int, count: int, dt: float) -> int:
         state, self._running = self.view(numbers), numbers
@@ -371,12 +419,15 @@ class TouchingEngine(MaximalEngine):
     def read(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         plain = Recording(*(array[:knots] for array in recording.plain))
         tape = Tape(*(array[:knots] for array in recording.tape))
+        if self._balls:
+            at = self._reader(plain, inputs, dt, coordinate).pose()["coordinate"]
+            tape = tape._replace(friction=along_axes(self._balls, at, tape.friction), limit=along_axes(self._balls, at, tape.limit))
         reader = self._reader(plain, with_forces(inputs, tape), dt, coordinate, np.stack([tape.friction, tape.limit], axis=-1))
         log = np.concatenate(recording.pages) if recording.pages else np.zeros(0, ENTRY)
         names = self._name(log)
         readings = reader.readings(contact_wrench=tape.wrench, contact_log=log)
         provider = AFTER, lambda: self._read_after(reader, tape)
-        return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm)
+        return Readings(readings.values, (*readings.providers, provider), names, readings.least_norm, glance=readings.glance)
 
     # ---- derivatives
 
@@ -448,7 +499,6 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
-        refuse_touching(self.mechanism)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ import numpy as np
 
 from dalembert.errors import StepFailure
 from dalembert.forces.loads import potential_energy
-from dalembert.formulations.engine import Inputs, Knot, Readings, Source, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Knot, Readings, Source, Start
 from dalembert.formulations.maximal.checks import refuse_moving
 from dalembert.formulations.maximal.graph import Graph, build_graph, has_loops
 from dalembert.formulations.maximal.reading import Reader
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.series import motion_series, new_motion
-from dalembert.formulations.maximal.substeps import advance
+from dalembert.formulations.maximal.sight import Sight, new_sight, see
+from dalembert.formulations.maximal.substeps import advance, lingering
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.kernels import direct
 from dalembert.mechanism.mechanism import Mechanism
@@ -93,12 +94,12 @@ class MaximalEngine:
         return (self.body_state, bodies), (self.joint_state, joints), (np.dtype("f8"), self.clock_size)
 
     def view(self, numbers: np.ndarray) -> Any:
-        """The records of a state."""
+        """The records of a state, or of many, first axis."""
         if self._views[0] is not numbers:
             parts, begin = [], 0
             for dtype, count in self._layout():
                 end = begin + count * dtype.itemsize // 8
-                parts.append(numbers[begin:end].view(dtype))
+                parts.append(numbers[..., begin:end].view(dtype))
                 begin = end
             self._views = numbers, self.state_type(*parts)
         return self._views[1]
@@ -156,16 +157,24 @@ class MaximalEngine:
 
     def knot(self, numbers: np.ndarray, inputs: Inputs, rates: np.ndarray) -> Knot:
         """Velocities, rates and energy at the knot, under the inputs of the step that begins there."""
-        bodies, joints, couplings = self.sizes
-        state, work = self.view(numbers), self.reading.work
-        work.joints["coordinate"], work.joints["target"] = state.joints["coordinate"], state.joints["target"]
-        recording, motion = new_recording(1, bodies, joints, couplings), new_motion(1, bodies, joints, couplings)
+        recording, sight = new_recording(1, *self.sizes), new_sight(*self.sizes)
         self.record(numbers, recording, 0)
-        prescribed = np.stack([rates, np.zeros((joints, 6))])[:, None]
-        motion_series(self.model, work, self.compliance, recording, inputs, prescribed, motion, self.exact, np.ones(1, bool))
-        velocity, rate = motion.velocity[0, :-1], motion.rate[0]
-        kinetic = 0.5 * float(np.sum(self.momentum_of(velocity) * velocity) + np.sum(self.model.joints["armature"] * rate**2))
-        return Knot(velocity, rate, kinetic + float(potential_energy(self.model, work)), kinetic)
+        sight.coordinate[:], sight.prescribed[0, 0] = self.view(numbers).joints["coordinate"], rates
+        self.enter(see, True, *self.see_arguments(recording, Inputs(*map(np.ascontiguousarray, self.felt(numbers, inputs))), sight))
+        total, kinetic = sight.energy.tolist()
+        return Knot(sight.motion.velocity[0, :-1], sight.motion.rate[0], total, kinetic)
+
+    def see_arguments(self, recording: Recording, inputs: Inputs, sight: Sight) -> Any:
+        """What ``see`` takes to read the one knot of a recording."""
+        return self.model, self.reading.work, self.compliance, recording, inputs, self.exact, sight
+
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        """What writes a state into the one knot of a recording; None where Python is needed to read a state."""
+        return None
+
+    def felt(self, numbers: np.ndarray, inputs: Inputs) -> Inputs:
+        """Inputs of a step with what else acts on what is read at the knot that it begins at. Of one state or of many, first axis."""
+        return inputs
 
     def seen(self, recording: Recording, inputs: Inputs, rates: np.ndarray, coordinate: np.ndarray, model: Model | None = None) -> dict[str, np.ndarray]:
         """What a controller sees at the one knot of a recording, as ``knot`` reads it: arrays by name; ``model``: another one than its own."""
@@ -182,7 +191,7 @@ class MaximalEngine:
             potential=np.array([potential_energy(model, work)]),
         )
 
-    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int, coordinate: np.ndarray) -> tuple[Recording, Inputs]:
         """A recording, and inputs of the step before a knot together with what else acts on what a controller sees there."""
         return recording, inputs
 
@@ -204,6 +213,14 @@ class MaximalEngine:
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
         """Compute ``count`` whole steps of ``dt`` from knot ``first`` of the recording. Returns how many succeeded."""
         raise NotImplementedError
+
+    def kernel_call(self, numbers: np.ndarray, recording: Any, source: Source, count: int, dt: float) -> KernelCall | None:
+        """What makes ``count`` whole steps without Python in between; None where there is no such kernel."""
+        return None
+
+    def plain(self, numbers: np.ndarray, dt: float) -> bool:
+        """Whether the next interval of ``dt`` begins with a whole step."""
+        return getattr(self.options, "accuracy", None) is None and not lingering(self, numbers, dt)
 
     def watch(self, on: bool) -> None:
         """Whether steps count as failed that are solved but spoil the energy."""
@@ -240,6 +257,7 @@ class MaximalEngine:
     def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Reader:
         return Reader(
             self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
+            self.reading.work,
         )
 
     def trusted(self, recording: Recording) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.forces.couplings import coupling_rate
-from dalembert.forces.directions import resistance, servo_at
+from dalembert.forces.directions import drive_at_rest, resistance, servo_at
 from dalembert.forces.loads import evaluate_loads
 from dalembert.kernels import kernel
 from dalembert.linalg import clear, factor, solve
@@ -116,7 +116,7 @@ def knot_residual(model, work, wanted, velocity, impulse, coupling_impulse, lag)
             r = work.vector[at.node].v
             direction = joint.row_direction[k]
             if joint.row_kind[k] == COMPLIANT:
-                push = at.spin[direction] + lag * servo_at(joint, at, direction, 0.0)[0]
+                push = at.spin[direction] + lag * drive_at_rest(joint, at, direction)
                 r[k] = push - impulse[i, k] - (lag * resistance(joint, at, direction) + joint.armature[direction]) * flow
             else:
                 r[k] = at.r[k] - flow
@@ -150,6 +150,33 @@ def add_solution(model, work, velocity, impulse, coupling_impulse):
 
 
 @kernel
+def expect_targets(model, work):
+    """Servos whose targets are rates are expected to be at these, and so within their bounds."""
+    for i in model.driven:
+        joint, at = model.joints[i], work.joints[i]
+        for direction in range(joint.free):
+            if joint.servo_rate[direction]:
+                at.rate[direction] = at.target[direction]
+
+
+@kernel
+def expect_rates(model, work, velocity):
+    """Such servos are expected to go at the rates of velocities (n + 1, 6). Returns whether that puts one beyond its bound or within."""
+    changed = False
+    for i in model.driven:
+        joint, at = model.joints[i], work.joints[i]
+        for k in range(joint.locks, joint.rows):
+            direction = joint.row_direction[k]
+            if joint.servo_rate[direction]:
+                flow, before = 0.0, resistance(joint, at, direction)
+                for c in range(6):
+                    flow += at.Gp[k, c] * velocity[joint.parent, c] + at.Gc[k, c] * velocity[joint.child, c]
+                at.rate[direction] = flow
+                changed = changed or resistance(joint, at, direction) != before
+    return changed
+
+
+@kernel
 def project(model, work, compliance, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
     """Velocities (n + 1, 6) nearest to the momenta ``wanted`` in the mass metric that satisfy every row.
 
@@ -162,8 +189,20 @@ def project(model, work, compliance, wanted, lag, tolerance, velocity, impulse, 
         put6(velocity[i], linear, mat_vec(load9(model.bodies[i].inertia_inverse), load3(wanted[i, 3:])))
     impulse[:] = 0.0
     coupling_impulse[:] = 0.0
-    if knot_matrix(model, work, compliance, lag) >= 0:
-        return np.nan
+    expect_targets(model, work)
+    worst = np.nan
+    for _ in range(4):
+        if knot_matrix(model, work, compliance, lag) >= 0:
+            return np.nan
+        worst = refine(model, work, wanted, lag, tolerance, velocity, impulse, coupling_impulse)
+        if not expect_rates(model, work, velocity):
+            break
+    return worst
+
+
+@kernel
+def refine(model, work, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
+    """The proximal iteration of ``project`` with the factored matrix. Returns the largest row residual."""
     worst = np.inf
     for _ in range(20):
         before = worst

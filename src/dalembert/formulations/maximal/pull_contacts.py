@@ -173,7 +173,7 @@ def pull_limit_row(limit, joint, bars, touch):
     f = (0.0, 0.0, 0.0)
     T_parent = (0.0, 0.0, 0.0)
     T_child = (0.0, 0.0, 0.0)
-    ball = joint.free_kind[limit.direction] == BALL
+    ball = joint.free_kind[limit.direction] == BALL and limit.bears == 0  # bearings rub against the rate itself
     top = limit.direction - joint.free_axis[limit.direction] if ball else limit.direction
     axis = joint.free_axis[limit.direction]
     phi = (0.0, 0.0, 0.0)
@@ -216,7 +216,11 @@ def pull_limit(limit, own, joint, bodies, bars, touch, dt, h):
     own.gamma[1] += S[1, 1] * b1
     own.beta += S[2, 2] * b2
     if limit.cap > 0.0:
-        own.friction += h * b2 * (limit.eta - limit.beta / limit.cap * limit.psi) / (limit.cap + limit.weight * limit.psi)
+        by_cap = b2 * (limit.eta - limit.beta / limit.cap * limit.psi) / (limit.cap + limit.weight * limit.psi)
+        own.friction += h * by_cap
+        own.cap += by_cap
+    elif limit.bears != 0:  # with the sign that ``pull_bearings`` gives the bound
+        own.cap += b2 * (1.0 if limit.eta >= 0.0 else -1.0)
     elif limit.eta != 0.0:
         own.friction += h * b2 * (1.0 if limit.eta > 0.0 else -1.0)
     # the coordinate at the end
@@ -331,5 +335,5 @@ def clear_touch(touch):
         own.gamma = own.beta[0] = own.beta[1] = 0.0
     for i in range(touch.limits.shape[0]):
         own = touch.limits[i]
-        own.gamma[0] = own.gamma[1] = own.beta = 0.0
+        own.gamma[0] = own.gamma[1] = own.beta = own.cap = 0.0
     touch.dvelocity[:] = 0.0

@@ -372,7 +372,7 @@ def pull_law_at_knot(model, work, bars, index, k):
         rate += at.Gp[k, c] * parent.u[c] + at.Gc[k, c] * child.u[c]
     weight = b * joint.damping[direction]
     if joint.follows[direction]:
-        K, D = pull_servo(bar, joint, direction, -b, at.target[direction] - at.coordinate[direction], rate)
+        K, D = pull_servo(bar, joint, direction, -b, at.target[direction], at.coordinate[direction], rate)
         weight -= b * D
         y, C, Rp = joint_at_knot(work.bodies, joint)
         force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)

@@ -371,15 +371,17 @@ def pull_target(bar, joint, at, k, weight, C):
 
 
 @inline
-def pull_servo(bar, joint, i, weight, error, rate):
+def pull_servo(bar, joint, i, weight, target, coordinate, rate):
     """The servo's force, weighted, by its gains, its bound and its target. Returns its K and D."""
-    force, K, D, _ = servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], error, rate)
+    force, K, D, by_target = servo(joint, i, target, coordinate, rate)
     if force == joint.servo_bound[i]:
         bar.servo_bound[i] += weight
     elif force == -joint.servo_bound[i]:
         bar.servo_bound[i] -= weight
+    elif joint.servo_rate[i]:
+        bar.servo_damping[i] += weight * (target - rate)
     else:
-        bar.servo_stiffness[i] += weight * error
+        bar.servo_stiffness[i] += weight * (target - coordinate)
         bar.servo_damping[i] -= weight * rate
-    bar.target[i] -= weight * K
+    bar.target[i] += weight * by_target
     return K, D

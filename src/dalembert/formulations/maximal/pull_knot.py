@@ -5,7 +5,7 @@ import numpy as np
 
 from dalembert.forces.ball import ball_spring
 from dalembert.forces.bodies import load9_of, push_on_bodies, user_load
-from dalembert.forces.directions import resistance, servo_at, spring
+from dalembert.forces.directions import resistance, servo_at, spring, usual_rate
 from dalembert.forces.laws import coupling_law
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.maximal.knot import knot_matrix, project
@@ -363,10 +363,11 @@ def pull_knot_equations(model, work, bars, half, left, rate_bars):
             bar.armature[direction] += b * rate
             bar.before[direction] -= b
             if joint.follows[direction]:
-                _, D = servo_at(joint, at, direction, 0.0)
+                usual = usual_rate(joint, at, direction)
+                _, D = servo_at(joint, at, direction, usual)
                 if D != 0.0:
-                    bar.servo_damping[direction] += b * half * rate
-                K, _ = pull_servo(bar, joint, direction, -b * half, at.target[direction] - at.coordinate[direction], 0.0)
+                    bar.servo_damping[direction] += b * half * (rate - usual)
+                K, _ = pull_servo(bar, joint, direction, -b * half, at.target[direction], at.coordinate[direction], usual)
                 y, C, Rp = joint_at_knot(work.bodies, joint)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
                 pull_at_knot(bars, i, joint, work.bodies, -b * half * K, force, on_parent, on_child)

@@ -1,7 +1,7 @@
 """From a recording to what a trajectory offers: poses at once, everything else when somebody asks for it."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,6 +30,8 @@ from dalembert.model.records import BALL, Model, Work
 
 POSE = frozenset({"coordinate", "violation", "coupling_violation", "potential", "coupling"})
 MOTION = frozenset({"velocity", "angular_velocity", "rate", "force", "torque", "actuation", "share", "row_force", "coupling_force", "coupling_rate"})
+#: knots that are glanced at together
+GLANCED = 4096
 
 
 @dataclass
@@ -47,6 +49,8 @@ class Reader:
     trusted: np.ndarray  # (N,) with ``exact``: knots whose recorded forces hold there
     #: (N, joints, 6, 2) forces of dry friction and of limits along the directions, which are part of the inputs too
     pushed: np.ndarray | None = None
+    #: the engine's own, for glances: a graph takes longer to build than a short run
+    scratch: Work | None = None
     _pose: dict[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
@@ -64,7 +68,7 @@ class Reader:
         values = dict(
             position=recording.position, orientation=recording.orientation, substeps=recording.substeps, iterations=recording.iterations, **more,
         )
-        return Readings(values, ((POSE, self.pose), (MOTION, self.motion)), least_norm=self.least_norm)
+        return Readings(values, ((POSE, self.pose), (MOTION, self.motion)), least_norm=self.least_norm, glance=self.glance)
 
     def pose(self) -> Mapping[str, np.ndarray]:
         """Coordinates, violations, potential energy."""
@@ -77,6 +81,50 @@ class Reader:
                 pose_series(self.model, self.work, self.recording, self.inputs, coordinate, violation, gaps, potential, values)
             self._pose = dict(coordinate=coordinate, violation=violation, coupling_violation=gaps, potential=potential, coupling=values)
         return self._pose
+
+    def glance(self, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Kinetic and potential energy (J) at some knots in rising order, at little cost.
+
+        Where momenta were recorded between knots, the mean of those around a knot stands for its own, and at the last one they are carried on.
+        """
+        work = self.work if self.scratch is None else self.scratch
+        work.joints["coordinate"] = self.start
+        kinetic, potential = zip(*(self._glance(part, work) for part in _parts(knots)))
+        return np.concatenate(kinetic), np.concatenate(potential)
+
+    def _glance(self, knots: np.ndarray, work: Work) -> tuple[np.ndarray, np.ndarray]:
+        recording, inputs = self._at(knots)
+        momentum, spin = recording.momentum, recording.spin
+        if not self.exact:
+            momentum, spin = (_between(array, knots, self.recording.step_before) for array in (self.recording.momentum, self.recording.spin))
+        bodies, armature = self.model.bodies[:-1], self.model.joints["armature"]
+        linear = np.einsum("kbi,b->k", momentum[..., :3] ** 2, 1.0 / bodies["mass"])
+        turning = np.einsum("kbi,bij,kbj->k", momentum[..., 3:], bodies["inertia_inverse"].reshape(-1, 3, 3), momentum[..., 3:])
+        potential = self._glance_at_poses(recording, inputs, work)[1]
+        kinetic = linear + turning
+        if armature.any():  # rates are recorded where they are unknowns, elsewhere momenta of rotors, or neither
+            rate = np.divide(spin, armature, out=np.array(recording.rate), where=spin != 0.0)
+            if not rate.any():
+                ends = np.maximum(knots - 1, 0), np.minimum(knots + 1, self.knots - 1)
+                before, after = (self._glance_at_poses(*self._at(end), work)[0] for end in ends)
+                rate = (after - before) / (self.dt * (ends[1] - ends[0]))[:, None, None]
+            kinetic += np.einsum("kjd,jd->k", rate**2, armature)
+        return 0.5 * kinetic, potential
+
+    def _glance_at_poses(self, recording: Recording, inputs: Inputs, work: Work) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (k, joints, 6) and potential energies (k,) of a short recording."""
+        count, joints, couplings = len(recording.substeps), len(self.model.joints), len(self.model.couplings)
+        potential, by_joint, by_coupling = np.zeros(count), np.zeros((2, count, joints, 6)), np.zeros((2, count, couplings))
+        with watched(self.mechanism):
+            pose_series(self.model, work, recording, inputs, by_joint[0], by_joint[1], by_coupling[0], potential, by_coupling[1])
+        return by_joint[0], potential
+
+    def _at(self, knots: np.ndarray) -> tuple[Recording, Inputs]:
+        """Some knots of the recording, with the inputs there."""
+        given = (self.inputs.wrench, self.inputs.joint, self.inputs.tension)
+        wrench, joint, tension = (t[np.minimum(knots, len(t) - 1)] if len(t) else t for t in given)
+        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage, tension)
+        return Recording(*(np.ascontiguousarray(array[knots]) for array in self.recording)), inputs
 
     def motion(self) -> Mapping[str, np.ndarray]:
         """Knot velocities, joint rates, and the forces that the joints transmit."""
@@ -121,12 +169,9 @@ class Reader:
 
     def share(self, rate: np.ndarray, weights: Mapping[str, ArrayLike] | None, drive_weight: float, knots: np.ndarray) -> Mapping[str, np.ndarray]:
         """The same for forces and rates (N, joints, 6) that are known."""
-        recording, placement = self.recording, Placement(self.mechanism, self.model, self.work)
+        placement = Placement(self.mechanism, self.model, self.work)
         per_row = row_weights(placement, weights, drive_weight)
-        short = Recording(*(np.ascontiguousarray(array[knots]) for array in recording))
-        given = (self.inputs.wrench, self.inputs.joint, self.inputs.tension)
-        wrench, joint, tension = (t[np.minimum(knots, len(t) - 1)] if len(t) else t for t in given)
-        inputs = Inputs(wrench, joint, np.ascontiguousarray(self.inputs.target[knots]), self.inputs.stage, tension)
+        short, inputs = self._at(knots)
         for i in range(len(knots)):
             placement.put(short.position[i], short.orientation[i])
             short.row_force[i], short.coupling_force[i] = least_norm(placement, short.row_force[i], short.coupling_force[i], per_row)
@@ -162,6 +207,19 @@ class Reader:
             prescribed = np.where(np.isnan(values), prescribed, values)
         prescribed[:, :, ~driven] = 0.0
         return prescribed
+
+
+def _parts(knots: np.ndarray) -> Iterator[np.ndarray]:
+    """Knots in parts that take little room."""
+    return (knots[first : first + GLANCED] for first in range(0, len(knots), GLANCED))
+
+
+def _between(values: np.ndarray, knots: np.ndarray, step_before: np.ndarray) -> np.ndarray:
+    """Values at knots from those in the middle of the steps before them; where none went before, the value is the knot's own."""
+    last = len(values) - 1
+    after = np.where(knots < last, np.minimum(knots + 1, last), np.maximum(last - 1, 0))
+    part = np.where(step_before[knots] == 0.0, 0.0, np.where(knots < last, 0.5, -0.5 * (step_before[after] > 0.0)))[:, None, None]
+    return (1.0 - part) * values[knots] + part * values[after]
 
 
 def _to_the_ends(inner: np.ndarray) -> np.ndarray:

@@ -34,8 +34,7 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
     done, adaptive = 0, getattr(engine.options, "accuracy", None) is not None
     while done < count:
         knot = first + done
-        lingering = not adaptive and engine.lingers and 0.0 < engine.view(numbers).clock[0] < HALF * dt
-        if not adaptive and not lingering:
+        if not adaptive and not lingering(engine, numbers, dt):
             made = engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
             if engine.tape is not None:
                 engine.tape.steps += [Step(knot + i, 0.0, 1.0) for i in range(made)]
@@ -54,6 +53,11 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
             break
         done += 1
     return done
+
+
+def lingering(engine: MaximalEngine, numbers: np.ndarray, dt: float) -> bool:
+    """Whether the interval before a state was divided, and the next one is so too."""
+    return engine.lingers and 0.0 < engine.view(numbers).clock[0] < HALF * dt
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:

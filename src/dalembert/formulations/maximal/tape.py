@@ -37,6 +37,11 @@ class Tape:
                 new[: self.count] = old[: self.count]
             self.arrays = longer
 
+    @property
+    def place(self) -> Any:
+        """What a kernel that writes on it takes: the arrays, and where it goes on."""
+        return self.arrays, self.count
+
     def mark(self) -> tuple[int, ...]:
         """Where it stands, for ``go_back``."""
         return self.count, len(self.steps)

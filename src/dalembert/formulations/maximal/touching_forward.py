@@ -20,6 +20,7 @@ from dalembert.contact.nodes import limit_rate
 from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
 from dalembert.contact.shapes import PairList
 from dalembert.contact.support import core_support
+from dalembert.formulations.maximal.pull_bearings import find_bounds, note_bearings
 from dalembert.formulations.maximal.pull_contacts import dot6, rises
 from dalembert.kernels import inline, kernel
 from dalembert.mechanism.mechanism import Mechanism
@@ -187,7 +188,9 @@ def linear_rows(scene, S, values, impulses, laws, h, rows):
         r[0] = w0 * d[0] + S[0, 0] * f[0]
         r[1] = -w1 * d[1] + S[1, 1] * f[1]
         r[2] = w2 * d[2] + S[2, 2] * f[2]
-        if limit.cap > 0.0:
+        if limit.bears != 0 and not limit.cap > 0.0:
+            r[2] += h * laws[count] * (1.0 if limit.eta >= 0.0 else -1.0)
+        elif limit.cap > 0.0:
             r[2] += h * laws[count] * (limit.eta - limit.beta / limit.cap * limit.psi) / (limit.cap + limit.weight * limit.psi)
         count += 1
 
@@ -231,6 +234,9 @@ class TouchingNodes:
         self.contacts = np.flatnonzero(scene.contacts["awake"])
         self.laws = self._laws()
         self.base = scene.contacts.copy()
+        self.borne = scene.limits["bears"] != 0
+        self.bounds: np.ndarray | None = None
+        self.passes: list[tuple[np.ndarray, np.ndarray]] = []
         self.codes = np.zeros((len(scene.contacts), 4), np.int64)
         find_clipped(scene, found_at, self.codes)
         return np.concatenate([scene.contacts["node"][self.contacts], scene.limits["node"]]).astype(int)
@@ -273,8 +279,12 @@ class TouchingNodes:
             total += weight / self.step * self._friction(one)
         return total
 
-    def hold(self, bodies: np.ndarray) -> None:
+    def hold(self, work: Any) -> None:
         """The step as it ends is the one that gaps are compared with."""
+        self.resting, self.facing, self.signs = np.zeros(len(self.borne), bool), np.ones(len(self.borne)), np.ones((len(self.borne), 2))
+        if self.borne.any():
+            note_bearings(self.own.model, work, self.section.scene.limits, self.resting, self.facing, self.signs)
+        bodies = work.bodies
         contacts, limits = self.section.scene.contacts[self.contacts], self.section.scene.limits
         lever = np.einsum("kji,kj->ki", bodies["Rn"][contacts["a"]].reshape(-1, 3, 3), contacts["n"])
         linear = (contacts["kind"] == PLANE) & (contacts["support"] == BALL_SUPPORT)
@@ -292,6 +302,38 @@ class TouchingNodes:
         gaps_beside(scene, bodies, self.held, dt, beside, values)
         return values
 
+    def read_bounds(self, model: Model, work: Any, scene: Any, values: np.ndarray) -> None:
+        """Bounds of bearings, as their loads say, into ``values`` (nodes, 3): in the place of ends, which they do not have."""
+        if self.borne.any():
+            bounds = np.zeros(len(scene.limits))
+            find_bounds(model, work, scene.limits, self.resting, self.signs, bounds)
+            values[len(self.contacts) :, 0][self.borne] = (bounds * self.facing)[self.borne]
+
+    def loads(self, mu: np.ndarray, change: np.ndarray) -> float:
+        """How large a change of the impulses (joints, 6) of bearings is beside themselves: bounds are lengths of loads, and not linear in them."""
+        joints = np.unique(self.section.scene.limits["joint"][self.borne])
+        return float((np.abs(change[joints]).max(axis=1, initial=0.0) / np.maximum(np.abs(mu[joints]).max(axis=1, initial=0.0), 1e-300)).max(initial=0.0))
+
+    def with_bounds(self, values: np.ndarray, laws: np.ndarray, h: float) -> np.ndarray:
+        """Tangents of the coefficients of friction (nodes,), with those of bounds of bearings over the time ``h`` that friction acts for.
+
+        Bounds change with the unknowns, and these with them, both linearly: of the last passes the combination is taken that would leave nothing (Anderson).
+        """
+        if not self.borne.any():
+            return laws
+        rows = values[len(self.contacts) :, 0]
+        found, rows[self.borne] = rows[self.borne].copy(), 0.0
+        bounds = found
+        if self.bounds is not None:
+            # the first passes find the unknowns only so far: what is older than it takes is forgotten
+            self.passes = [*self.passes, (self.bounds, found - self.bounds)][-1 - len(found) :]
+            tried, left = np.array([one for one, _ in self.passes]), np.array([one for _, one in self.passes])
+            shares = np.linalg.lstsq((left[:-1] - left[-1]).T, -left[-1], rcond=1e-9)[0] if len(left) > 1 else np.zeros(0)
+            bounds = tried[-1] + left[-1] + shares @ (tried + left - tried[-1] - left[-1])[:-1]
+        self.bounds, laws = bounds, laws.copy()
+        laws[len(self.contacts) :][self.borne] += bounds / h
+        return laws
+
     def put(self, offset: float, tangent: np.ndarray, model: Model) -> Any:
         """The scene with the numbers of a model and impulses moved along their tangents."""
         one, scene, standing = self.models.get(id(model), self.own), self.section.scene, self.section.standing
@@ -303,7 +345,8 @@ class TouchingNodes:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
             contacts["restitution"][int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.restitution  # type: ignore[union-attr]
         self._put_features(one)
-        limits["end"], limits["restitution"] = one.limits["end"], one.limits["restitution"]
+        for name in ("end", "restitution", "bearing"):
+            limits[name] = one.limits[name]
         count = len(self.contacts)
         contacts["gamma"][self.contacts] += offset * tangent[:count, 0]
         contacts["beta"][self.contacts] += offset * tangent[:count, 1:]

@@ -10,7 +10,7 @@ from dalembert.contact.features import Geometry, ball_features, support_features
 from dalembert.errors import GradientError
 from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.mechanism import Body, JointElement
-from dalembert.mechanism.parameters import ENDS, SIZES, resized
+from dalembert.mechanism.parameters import BEARING, ENDS, SIZES, resized
 from dalembert.mechanism.touching import Surface, Touching
 
 #: of joints
@@ -33,6 +33,8 @@ class TouchingNames:
     def bar(self, element: Any, what: str, adjoint: Any) -> np.ndarray | None:
         """The bar of a number of an element, shaped as its value; None where nothing that touches takes it."""
         if isinstance(element, JointElement):
+            if what in BEARING:
+                return self._of_bearing(element, what, adjoint)
             return self._of_joint(element, what, adjoint) if what in LIMITED else None
         if what in LAWS:
             return np.array(self._of_law(element, what, adjoint))
@@ -61,7 +63,7 @@ class TouchingNames:
 
     def _of_joint(self, element: JointElement, what: str, adjoint: Any) -> np.ndarray:
         limits, kind = self.engine.scene.limits, element.type
-        own = limits["joint"] == element.index
+        own = (limits["joint"] == element.index) & (limits["bears"] == 0)
         if what == "restitution":
             return np.array(adjoint.limits["restitution"][own].sum())
         values = np.zeros(kind.freedom)
@@ -74,6 +76,14 @@ class TouchingNames:
                 "Give every direction a small positive one."
             )
         return values[0].copy() if kind.freedom == 1 else values
+
+    def _of_bearing(self, element: JointElement, what: str, adjoint: Any) -> np.ndarray:
+        limits = self.engine.scene.limits
+        own = (limits["joint"] == element.index) & (limits["bears"] != 0)
+        bar = adjoint.limits["bearing"][own][:, list(BEARING).index(what)].sum()
+        if what == "bearing_length":  # records have its inverse
+            bar = -bar * limits["bearing"][own][0, 2] ** 2
+        return np.array(bar)
 
     # ---- laws of pairs
 

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.contact.kept import KEPT_CONTACT
-from dalembert.errors import GradientError
 from dalembert.formulations.maximal.tape import Tape
-from dalembert.mechanism.mechanism import Mechanism
 
 
 class Page(NamedTuple):
@@ -35,6 +33,10 @@ class TouchingTape(Tape):
     def used(self) -> int:
         """Length of the log so far."""
         return int(self.arrays.span[self.count - 1].sum()) if self.count else 0
+
+    @property
+    def place(self) -> Any:
+        return self.arrays, self.count, self.kept, self.used
 
     def grow(self, contacts: int) -> None:
         """Room in the log for at least so many more."""
@@ -92,12 +94,3 @@ class TouchingTape(Tape):
         ends = [*(page.entry for page in self.pages[1:]), self.count]
         return [(page.entry, end, page.places) for page, end in zip(self.pages, ends) if end > page.entry]
 
-
-def refuse_touching(mechanism: Mechanism) -> None:
-    """What touches in ways that have no adjoint yet."""
-    for joint in mechanism.joints:
-        if joint.type.bearing is not None:
-            raise GradientError(
-                f"runs of {mechanism.name!r} cannot be differentiated yet: joint {joint.name!r} has a bearing, whose friction follows its load; "
-                "use friction= (a bound) instead"
-            )

@@ -135,7 +135,7 @@ class AdaptiveEngine(FlowEngine):
             event_position=np.array([event.position for event in events]).reshape(-1, shapes, 3),
             event_orientation=np.array([event.orientation for event in events]).reshape(-1, shapes, 4),
         )
-        return Readings(readings.values, readings.providers, readings.touching, readings.least_norm, names)
+        return Readings(readings.values, readings.providers, readings.touching, readings.least_norm, names, readings.glance)
 
     # ---- running
 
@@ -161,7 +161,7 @@ class AdaptiveEngine(FlowEngine):
 
     # ---- derivatives
 
-    def as_seen(self, recording: Any, inputs: Inputs, knot: int) -> tuple[Recording, Inputs]:
+    def as_seen(self, recording: Any, inputs: Inputs, knot: int, coordinate: np.ndarray) -> tuple[Recording, Inputs]:
         return recording.knots, inputs
 
     def _keep(

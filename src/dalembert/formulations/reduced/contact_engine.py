@@ -12,7 +12,7 @@ from dalembert.contact.records import Scene, Tape
 from dalembert.errors import GradientError, ModelError
 from dalembert.formulations.contact_stages import carry_back
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Readings, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Readings, Source, Start
 from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
@@ -49,6 +49,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
     """A mechanism in which something can touch, in joint coordinates; methods start anew at impacts."""
 
     state_type = ContactState
+    listed = (*TouchingEngine.listed, "ties")
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         for joint in mechanism.joints:
@@ -112,15 +113,26 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         engine: Any = Variational(dt=self.options.dt).engine(self.mechanism)
         return engine.resolve_overlaps(engine.start(Start(position, orientation, still, self.coordinates(numbers), self.targets(numbers))))
 
-    def _run_steps(
+    def kernel_call(self, numbers: np.ndarray, recording: Any, source: Source, count: int, dt: float) -> KernelCall | None:
+        if self.mechanism.maps:  # which Python watches over
+            return None
+        return TouchingEngine.kernel_call(self, numbers, recording, source, count, dt)
+
+    def _step_call(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
-    ) -> tuple[int, int, float, int]:
+    ) -> tuple[Any, Any]:
         tape = self.tape
-        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else (tape.arrays, tape.count, tape.kept, tape.used)
-        outcome, solved, size, used, entry, _ = run_contact_steps(
+        taping = (self._untaped, -1, NOTHING_KEPT, 0) if tape is None else tape.place
+        return run_contact_steps, (
             self.parts, state, inputs, self.step_options, self.contact_options, self.scene, recording.plain, recording.tape, self.log, used,
             done, first, count, dt, *taping,
         )
+
+    def _run_steps(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[int, int, float, int]:
+        tape, (kernel, arguments) = self.tape, self._step_call(state, inputs, recording, used, done, first, count, dt)
+        outcome, solved, size, used, entry, _ = kernel(*arguments)
         if tape is not None:
             if not self.tableau.stiffly_accurate:
                 keep_ends(tape.arrays, self.tree.nodes, self.tableau.b, tape.count, int(entry))

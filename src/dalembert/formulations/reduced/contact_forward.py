@@ -131,7 +131,7 @@ class ContactForward(ReducedForward):
         assert self.touch is not None
         place_rows(stage.model, stage.work, self.scene, self.touch.rows_at)
         fine = open_encounter(stage, self.scene, self.bars, self.touch)
-        self.nodes.hold(stage.work.bodies)
+        self.nodes.hold(stage.work)
         self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
         put_momenta(stage.model, stage.work, self.touch)
         find_blows(stage.model, stage.work, self.scene, self.resting, self.blows, self.ends)

@@ -20,6 +20,9 @@ from dalembert.model.records import Model, Work
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, load3, load4, load9, mat_vec, scale3, store3, store4, store9, sub3
 
+#: of a residual that no factor measures yet, m/s by its own unit
+UNKNOWN = 1e200
+
 CONTACT_BODY_STATE = np.dtype(LASTING_BODY)
 CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + LASTING_JOINT)
 
@@ -134,9 +137,14 @@ def set_targets(parts, targets):
 
 @inline
 def clear(parts):
+    """Nor does it matter what the pivots of an earlier step were: before the first factor every residual counts as large."""
+    for i in range(parts.tree.shape[0]):
+        for j in range(parts.tree[i].count):
+            parts.own.nodes[i].scale[j] = UNKNOWN
     for i in range(parts.ties.rows.shape[0]):
         parts.ties.rows[i].mu = 0.0
         parts.ties.rows[i].dmu = 0.0
+        parts.ties.rows[i].scale = UNKNOWN
 
 
 @inline

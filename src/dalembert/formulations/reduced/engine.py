@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
@@ -75,11 +75,22 @@ class ReducedEngine(TreeEngine):
         """Write the state into a recording."""
         record(self.model, self.tree.nodes, self.own, self.view(numbers), recording, knot)
 
-    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        begin_watch(self.maps, self.view(numbers).maps)
-        arguments = (
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        return None if self.reads_tree else KernelCall(record, (self.model, self.tree.nodes, self.own, self.view(numbers), recording, 0), 0)
+
+    def _arguments(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> Any:
+        return (
             self.model, self.tree.nodes, self.view(numbers), inputs, self.step_options, self.work, self.own, self.ties, recording, first, count, dt,
         )
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        if self.mechanism.maps:  # which Python watches over
+            return None
+        return KernelCall(run_steps, self._arguments(numbers, recording, source.window(0, count), 0, count, dt), 1)
+
+    def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
+        begin_watch(self.maps, self.view(numbers).maps)
+        arguments = self._arguments(numbers, recording, inputs, first, count, dt)
         if self.tape is None:
             outcome, done, size = self.enter(run_steps, count == 1, *arguments)
         elif not self.pulls:
@@ -88,7 +99,7 @@ class ReducedEngine(TreeEngine):
             from dalembert.formulations.reduced.tape import tape_steps
 
             self.tape.reserve(count)
-            outcome, done, size, used = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            outcome, done, size, used = tape_steps(*arguments, *self.tape.place)
             self.tape.count += int(used)
         self.outcome = (int(outcome), float(size))
         check_maps(self.mechanism, self.maps)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.errors import GradientError, ModelError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Samples, Source, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Samples, Source, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Step
@@ -122,6 +122,9 @@ class FlowEngine(TreeEngine):
         """Write the state into a recording."""
         self.write_knot(numbers, recording, knot)
 
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        return None if self.reads_tree else KernelCall(record, (self.flow(), self.view(numbers), recording, 0), 0)
+
     # ---- derivatives
 
     def new_tape(self, steps: int) -> ExplicitTape:
@@ -208,9 +211,15 @@ class ExplicitEngine(FlowEngine):
                 self.asked = numbers.copy(), samples.motion[int(done), [0, -1], 0].copy()
         return int(done)
 
+    def _arguments(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> Any:
+        return self.flow(samples), self.view(numbers), samples, self.step_options, self.scratch, recording, first, count, dt
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        arguments = self._arguments(numbers, source.samples(0, count, self.fractions), recording, 0, count, dt)
+        return KernelCall(run_steps, arguments, 0, stops=False)
+
     def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> tuple[int, float]:
-        flow, state = self.flow(samples), self.view(numbers)
-        return self.enter(run_steps, count == 1, flow, state, samples, self.step_options, self.scratch, recording, first, count, dt)
+        return self.enter(run_steps, count == 1, *self._arguments(numbers, samples, recording, first, count, dt))
 
     # ---- derivatives
 

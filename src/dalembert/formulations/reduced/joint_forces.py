@@ -32,9 +32,7 @@ def direction_force(joint, at, k, coordinate, rate):
     """Force along a direction (N or N m), and its derivatives by coordinate and rate."""
     force, K, D, _ = spring_damper(joint.stiffness[k], joint.damping[k], coordinate - joint.rest[k], rate)
     if joint.follows[k]:
-        held, K_servo, D_servo, _ = servo(
-            joint.servo_stiffness[k], joint.servo_damping[k], joint.servo_bound[k], at.target[k] - coordinate, rate,
-        )
+        held, K_servo, D_servo, _ = servo(joint, k, at.target[k], coordinate, rate)
         return force + held + at.input[k], K + K_servo, D + D_servo
     return force + at.input[k], K, D
 

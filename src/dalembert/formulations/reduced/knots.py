@@ -213,8 +213,7 @@ def write_shares(model, work, node, at, rate, actuation, share):
             share[k, SPRING] = spring_damper(joint.stiffness[k], 0.0, at.x[j] - joint.rest[k], 0.0)[0]
             total = dot6(load6(at.S[j]), load6(at.F))
             if joint.follows[k] and not joint.driven[k]:
-                error = tie.target[k] - at.x[j]
-                share[k, DRIVE] += servo(joint.servo_stiffness[k], joint.servo_damping[k], joint.servo_bound[k], error, rate[k])[0]
+                share[k, DRIVE] += servo(joint, k, tie.target[k], at.x[j], rate[k])[0]
             if not node.driven:
                 share[k, ROTOR] = -joint.armature[k] * at.a[j]
         if node.driven:

@@ -64,7 +64,7 @@ class Reduced:
     switch_charts: bool = False
     tolerance: float = 1e-10
     max_iterations: int = 40
-    max_halvings: int = 6
+    max_halvings: int = 8
     cone: str = "exact"
     cone_edges: int = 4
     resting_speed: float = 0.01

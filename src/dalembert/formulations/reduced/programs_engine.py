@@ -18,7 +18,7 @@ from dalembert.contact.projections import ContactProblem, ContactSolution, singl
 from dalembert.contact.watch import watch
 from dalembert.errors import ModelError, StepFailure
 from dalembert.forces.loads import apply_inputs, clear_inputs
-from dalembert.formulations.engine import Inputs
+from dalembert.formulations.engine import Inputs, KernelCall, Source
 from dalembert.formulations.maximal.contact_engine import ContactRecording
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.contact_engine import ContactEngine
@@ -118,6 +118,10 @@ class ProgramsEngine(ContactEngine):
                 f"Reduced: {mechanism.name!r} has coordinate maps beside contacts, limits or friction, which do not go with "
                 "method='linearly_implicit'; choose an implicit method such as 'bdf2'"
             )
+
+    def kernel_call(self, numbers: np.ndarray, recording: Any, source: Source, count: int, dt: float) -> KernelCall | None:
+        """There is none: the programs are solved in Python."""
+        return None
 
     def _run_steps(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,

@@ -164,7 +164,7 @@ def pull_loop(stage, bars, index):
             rate += at.Gp[k, c] * parent[c] + at.Gc[k, c] * child[c]
         at.mu[k] = -joint.damping[i] * rate
         if joint.follows[i]:
-            at.mu[k] += servo(joint.servo_stiffness[i], joint.servo_damping[i], joint.servo_bound[i], at.target[i] - at.coordinate[i], rate)[0]
+            at.mu[k] += servo(joint, i, at.target[i], at.coordinate[i], rate)[0]
         at.rate[i] = rate
         bar.mu[k] = 0.0
     pull_joint_wrench(model, work, bars, index, 1.0)
@@ -178,7 +178,7 @@ def pull_loop(stage, bars, index):
         bar.damping[i] -= weight * at.rate[i]
         by_rate = -weight * joint.damping[i]
         if joint.follows[i]:
-            K, D = pull_servo(bar, joint, i, weight, at.target[i] - at.coordinate[i], at.rate[i])
+            K, D = pull_servo(bar, joint, i, weight, at.target[i], at.coordinate[i], at.rate[i])
             by_rate += weight * D
             force, on_parent, on_child = direction_gradient(joint, i, y, C, R_parent)
             pull_at_knot(bars, index, joint, work.bodies, weight * K, force, on_parent, on_child)

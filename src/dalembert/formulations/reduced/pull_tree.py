@@ -158,7 +158,7 @@ def pull_laws(stage, bars, nodes):
             mine.armature[k] -= weight * at.a[j]
             mine.input[k] += weight
             if joint.follows[k]:
-                pull_servo(mine, joint, k, weight, tie.target[k] - at.x[j], at.v[j])
+                pull_servo(mine, joint, k, weight, tie.target[k], at.x[j], at.v[j])
 
 
 @kernel

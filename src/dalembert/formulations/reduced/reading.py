@@ -17,6 +17,7 @@ from dalembert.formulations.reduced.state import new_scratch
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.model.compile import new_work
 from dalembert.model.functions import watched
+from dalembert.model.records import Work
 from dalembert.model.tree import Tree
 
 VELOCITY = frozenset({"velocity", "angular_velocity", "rate"})
@@ -38,7 +39,7 @@ class TreeReader(Reader):
 
     def readings(self, **more: np.ndarray) -> Readings:
         found = super().readings(**more)
-        return Readings(found.values, ((POSE, self.pose), (VELOCITY, self.velocities), (MOTION - VELOCITY, self.motion)), least_norm=self.least_norm)
+        return Readings(found.values, ((POSE, self.pose), (VELOCITY, self.velocities), (MOTION - VELOCITY, self.motion)), least_norm=self.least_norm, glance=self.glance)
 
     def pose(self) -> Mapping[str, np.ndarray]:
         """Coordinates and potential energy; the joints of the tree are never open."""
@@ -52,6 +53,16 @@ class TreeReader(Reader):
             coordinate = np.where(loops[:, None], self._pose["coordinate"], self.recording.coordinate)
             self._pose |= dict(coordinate=coordinate, potential=potential)
         return self._pose
+
+    def _glance(self, knots: np.ndarray, work: Work) -> tuple[np.ndarray, np.ndarray]:
+        stage, (recording, _) = self.stage, self._at(knots)
+        velocity, potential, bodies = np.zeros((len(knots), len(self.model.bodies), 6)), np.zeros(len(knots)), self.model.bodies[:-1]
+        velocity_series(self.model, stage.tree, stage.own, recording, velocity)
+        with watched(self.mechanism):
+            potential_series(stage.model, stage.tree, stage.work, stage.own, recording, potential)
+        linear, angular = velocity[:, :-1, :3], velocity[:, :-1, 3:]
+        kinetic = np.einsum("kbi,b->k", linear**2, bodies["mass"]) + np.einsum("kbi,bij,kbj->k", angular, bodies["inertia"].reshape(-1, 3, 3), angular)
+        return 0.5 * (kinetic + np.einsum("kjd,jd->k", recording.rate**2, self.model.joints["armature"])), potential
 
     def velocities(self) -> Mapping[str, np.ndarray]:
         """Knot velocities and joint rates."""

@@ -220,7 +220,10 @@ def tie_size(stage):
 
 @kernel
 def tie_floor(stage):
-    """The residual of the ties that the rounding of poses alone can cause, m/s: springs multiply it by their stiffness."""
+    """The residual of the ties that the rounding of poses alone can cause, m/s: springs multiply it by their stiffness.
+
+    After hours of turning it is the rounding of the angle.
+    """
     size = 0.0
     for i in range(stage.ties.rows.shape[0]):
         row = stage.ties.rows[i]
@@ -230,6 +233,9 @@ def tie_floor(stage):
             place = load3(stage.own.nodes[end.node].place)
             torque, force = load6(end.G)
             lost += 2e-15 * (sqrt(dot3(force, force)) * sqrt(dot3(place, place)) + sqrt(dot3(torque, torque)))
+            node, at = stage.tree[end.node], stage.own.nodes[end.node]
+            for j in range(node.count):
+                lost += 5e-16 * abs(at.x[j] * dot6(load6(at.S[j]), load6(end.G)))
         if row.kind == CLOSED or row.kind == KEPT:
             size = max(size, lost / stage.c)
         else:

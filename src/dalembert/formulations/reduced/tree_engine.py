@@ -79,5 +79,5 @@ class TreeEngine(MaximalEngine):
             return super()._reader(recording, inputs, dt, coordinate, pushed)
         return TreeReader(
             self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
-            tree=self.tree, ties=self.ties,
+            self.reading.work, tree=self.tree, ties=self.ties,
         )

@@ -1,15 +1,11 @@
 """The adjoint of an interval of the variational integrator: from the cotangent of the state after it to that of the state before.
 
 With equations F(u, y) = 0 in the unknowns u = (v, omega, mu) and the next state S(u, y), the weights b of the equations solve
-F_u^T b = -S_u^T ybar', and the bars are S^T ybar' + F^T b. Redundant rows and what Newton's matrix leaves out are refined with
-the exact product, which is what a pull gives; a pull is linear in b, so that every pass only adds.
+F_u^T b = -S_u^T ybar', and the bars are S^T ybar' + F^T b (``maximal.weights``).
 """
 from __future__ import annotations
 
-import numpy as np
-
 from dalembert.forces.laws import coupling_law
-from dalembert.formulations.maximal.proximal import soften
 from dalembert.formulations.maximal.pull_forces import (
     EQUATIONS,
     MOMENTA,
@@ -27,6 +23,8 @@ from dalembert.formulations.maximal.pull_joints import (
     pull_rows,
     pull_servo,
 )
+from dalembert.formulations.maximal.pull_knot import add_outer
+from dalembert.formulations.maximal.weights import build_refinement, load_forces
 from dalembert.formulations.variational.equations import (
     coordinate_moved,
     jacobian,
@@ -35,8 +33,8 @@ from dalembert.formulations.variational.equations import (
     residual,
     rotate_gradient,
 )
-from dalembert.kernels import inline, kernel
-from dalembert.linalg import clear, factor, solve_transposed
+from dalembert.kernels import kernel
+from dalembert.linalg import clear, factor
 from dalembert.model.frames import relative
 from dalembert.model.pose import joint_at_knot, put6
 from dalembert.model.records import CONSTRAINT
@@ -54,18 +52,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
-#: most solves for the part that the compliance of redundant rows leaves
-SOLVES = 8
-#: a pass that leaves this part of what the first one met is the last one; most passes
-SMALL, PASSES = 1e-12, 12
-
-
-@inline
-def add_outer(target, scale, a, b):
-    """target (9,) += scale a b^T."""
-    for r in range(3):
-        for c in range(3):
-            target[3 * r + c] += scale * a[r] * b[c]
+#: most passes of refinement
+PASSES = 12
 
 
 @kernel
@@ -165,8 +153,7 @@ def pull_law_row(interval, bars, index, k):
         weight = b * joint.armature[direction] / dt
         pull_moved(model, work, bars, index, direction, weight, -1.0)
     if joint.follows[direction]:
-        error = at.target[direction] - at.coordinate[direction] - moved
-        K, D = pull_servo(bar, joint, direction, -b * dt, error, moved / dt)
+        K, D = pull_servo(bar, joint, direction, -b * dt, at.target[direction], at.coordinate[direction] + moved, moved / dt)
         weight = -b * dt * (K + D / dt)
         if weight != 0.0:
             pull_moved(model, work, bars, index, direction, weight, b * D / weight)
@@ -239,62 +226,10 @@ def load_unknowns(interval, bars):
         for c in range(3):
             vector[c], vector[3 + c] = bar.v[c], bar.w[c]
             size = max(size, max(abs(bar.v[c]), abs(bar.w[c])))
-    for i in range(model.joints.shape[0]):
-        if model.joints[i].rows > 0:
-            vector = work.vector[work.joints[i].node].v
-            for k in range(model.joints[i].rows):
-                vector[k] = bars.joints[i].mu[k]
-                size = max(size, abs(vector[k]))
-    for i in range(model.couplings.shape[0]):
-        work.vector[work.couplings[i].node].v[0] = bars.couplings[i].mu
-        size = max(size, abs(bars.couplings[i].mu))
-    return size
+    return load_forces(model, work, bars, size)
 
 
-@kernel
-def store_weights(interval, bars, largest):
-    """Minus the solver's vector as the weights of the equations, and what the compliance of the rows leaves of them."""
-    model, work = interval.model, interval.work
-    clear_weights(model, bars)
-    add_weights(model, work, bars)
-    if interval.compliance == 0.0:
-        return
-    before = np.inf
-    for _ in range(SOLVES):
-        size = soften(model, work, interval.compliance, 6)
-        if not size > 1e-14 * largest or not size < 0.5 * before:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        add_weights(model, work, bars)
-
-
-@inline
-def clear_weights(model, bars):
-    for i in range(model.bodies.shape[0] - 1):
-        for c in range(6):
-            bars.bodies[i].b[c] = 0.0
-    for i in range(model.joints.shape[0]):
-        for k in range(6):
-            bars.joints[i].b[k] = 0.0
-    for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b = 0.0
-
-
-@inline
-def add_weights(model, work, bars):
-    """Subtract the solver's vector from the weights."""
-    for i in range(model.bodies.shape[0] - 1):
-        vector, bar = work.vector[work.bodies[i].node].v, bars.bodies[i]
-        for c in range(6):
-            bar.b[c] -= vector[c]
-    for i in range(model.joints.shape[0]):
-        if model.joints[i].rows > 0:
-            vector = work.vector[work.joints[i].node].v
-            for k in range(model.joints[i].rows):
-                bars.joints[i].b[k] -= vector[k]
-    for i in range(model.couplings.shape[0]):
-        bars.couplings[i].b -= work.vector[work.couplings[i].node].v[0]
+refine = build_refinement("interval", __file__, width=6, passes=PASSES, load=load_unknowns, pull=pull_equations)
 
 
 @kernel
@@ -324,20 +259,5 @@ def pull_interval(interval, bars):
 
     Needs ``open_interval`` before, and bars of the step that are zero. Returns what is left of the unknowns' bars, relative.
     """
-    work = interval.work
     pull_accept(interval, bars)
-    first = load_unknowns(interval, bars)
-    size = first
-    for attempt in range(PASSES):
-        if not size > SMALL * first:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        store_weights(interval, bars, size)
-        pull_equations(interval, bars)
-        size = load_unknowns(interval, bars)
-        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-    return size / first if first > 0.0 else 0.0
+    return refine(interval, bars)

@@ -57,19 +57,24 @@ class ContactEngine(TouchingEngine, VariationalEngine):
     def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
         return build_graph(self.model, contacts=contacts, firm=firm)
 
-    def _run_steps(
+    def _step_call(
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
-    ) -> tuple[int, int, float, int]:
-        arguments = (
+    ) -> tuple[Any, Any]:
+        return run_contact_steps, (
             self.model, state, inputs, self.contact_options, self.graph.work, self.scene, recording.plain, recording.tape, self.log, used,
             done, first, count, dt,
         )
+
+    def _run_steps(
+        self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
+    ) -> tuple[int, int, float, int]:
+        kernel, arguments = self._step_call(state, inputs, recording, used, done, first, count, dt)
         if self.tape is None:
-            return run_contact_steps(*arguments)
+            return kernel(*arguments)
         from dalembert.formulations.variational.contact_tape import tape_contact_steps
 
         tape = self.tape
-        outcome, solved, size, used, _ = tape_contact_steps(*arguments, tape.arrays, tape.count, tape.kept, tape.used)
+        outcome, solved, size, used, _ = tape_contact_steps(*arguments, *tape.place)
         tape.count += int(solved)
         return outcome, solved, size, used
 

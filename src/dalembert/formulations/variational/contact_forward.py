@@ -88,10 +88,11 @@ class ContactForward(VariationalForward):
         self.recall(tape, index)
         self.touching = self.nodes.awake(self.graph.work.bodies)
         bodies, joints, _ = self.engine.sizes
+        self.more_passes = 6 * int(self.nodes.borne.sum())
         self.numbers = 3 * len(self.touching) + 12 * bodies + 12 * joints
 
     def hold(self) -> None:
-        self.nodes.hold(self.graph.work.bodies)
+        self.nodes.hold(self.graph.work)
         self.blows, self.ends = np.zeros(len(self.scene.contacts), bool), np.zeros((len(self.scene.limits), 2), bool)
         find_blows(self.model, self.graph.work, self.scene, self.engine.options.resting_speed, self.blows, self.ends)
 
@@ -117,16 +118,22 @@ class ContactForward(VariationalForward):
         """What nodes look at; forces at the knot, and those that last, on bodies (n, 6) and along directions (joints, 6)."""
         bodies, joints, _ = self.engine.sizes
         values, at = self.nodes.read(self.scene, self.graph.work.bodies, dt, model is self.model), new_tape(1, bodies, joints)
+        self.nodes.read_bounds(model, self.graph.work, self.scene, values)
         note_forces(model, self.scene, at, 0, 1.0 / h)
         lasting_forces(self.scene, self.blows, self.ends, 1.0 / h, at.lasting[0], at.lasting_along[0])
         parts = values, at.wrench[0], at.friction[0] + at.limit[0], at.lasting[0], at.lasting_along[0]
         return np.concatenate([part.ravel() for part in parts])
 
+    def loads(self, mu: np.ndarray, change: np.ndarray) -> float:
+        return self.nodes.loads(mu, change)
+
     def node_rows(self, values: np.ndarray, tangent: np.ndarray, h: float) -> np.ndarray:
         rows, laws = np.zeros_like(tangent), self.nodes.laws.copy()
         # dry friction acts for as long as the kick
         laws[len(self.nodes.contacts) :] += self.scene.limits["friction"] * 0.5 * (self.longer[0] + self.longer[1]) / h
-        linear_rows(self.scene, np.zeros((3, 3)), values[: rows.size].reshape(-1, 3), tangent, laws, h, rows)
+        seen = values[: rows.size].reshape(-1, 3).copy()
+        laws = self.nodes.with_bounds(seen, laws, h)
+        linear_rows(self.scene, np.zeros((3, 3)), seen, tangent, laws, h, rows)
         return rows
 
     def note_nodes(self, values: np.ndarray, step: Any, knot: int) -> None:

@@ -20,7 +20,7 @@ from dalembert.contact.forces import (
 )
 from dalembert.contact.impacts import build_granting, clear_islands
 from dalembert.contact.narrow import find_features
-from dalembert.contact.nodes import Encounter, build_nodes, limit_impulse
+from dalembert.contact.nodes import Encounter, awake_part, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.contact.watch import straighten, was_apart, watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
@@ -52,7 +52,8 @@ from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import TRIES, build_interior_point, on_graph
 from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
-from dalembert.spatial.tuples import load3, load9, mat_vec
+from dalembert.solvers.smoothed_newton import SHARPNESS, build_smoothed_newton
+from dalembert.spatial.tuples import dot3, load3, load9, mat_vec
 
 CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + LASTING_BODY)
 CONTACT_JOINT_STATE = np.dtype(JOINT_STATE.descr + LASTING_JOINT)
@@ -96,6 +97,13 @@ def push(interval, i, row, impulse):
     subtract_impulse(interval.work.bodies[i].r, row, impulse)
 
 
+@inline
+def mobility(interval, i, row):
+    """row M^-1 row^T of a body by itself."""
+    fixed, arm = interval.model.bodies[i], (row[3], row[4], row[5])
+    return (row[0] * row[0] + row[1] * row[1] + row[2] * row[2]) / fixed.mass + dot3(arm, mat_vec(load9(fixed.inertia_inverse), arm))
+
+
 nodes = build_nodes(
     "nodes", __file__, unknowns=6, velocity=velocity, velocity_terms=velocity_terms, rate_gradient=rate_gradient, end_gradient=end_gradient,
     push=push,
@@ -106,6 +114,9 @@ interior_point = build_interior_point(
     residual=balance, measure=measure, restart=restart, move=move, floor=rounding_floor,
 )
 solve_encounter = interior_point.solve
+smoothed_newton = build_smoothed_newton(
+    "smoothed_newton", __file__, nodes=nodes, mobility=mobility, residual=balance, measure=measure, jacobian=jacobian, load_vector=load_vector, move=move,
+)
 limit_work = build_granting("limit_work", __file__, velocity=velocity, falls=False, tree=False)
 
 
@@ -144,12 +155,21 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             break
         wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
-        encounter = Encounter(Interval(model, work, dt, h, softness * compliance), scene, dt)
         for again in range(ROUNDS):
+            encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
-            outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
-            iterations += spent
+            outcome = NOT_CONVERGED
+            for direct in range(len(SHARPNESS) if attempt == 0 and count > 0 else 0):
+                if outcome != SOLVED:
+                    outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, SHARPNESS[direct])
+                    iterations += spent
+                if outcome != SOLVED:
+                    extrapolate(model, work, state, 0.0)
+                    clear_impulses(model, work)
+            if outcome != SOLVED:
+                outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
+                iterations += spent
             if outcome != SOLVED:
                 break
             if options.events == OFF:

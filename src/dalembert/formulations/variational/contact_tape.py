@@ -15,26 +15,20 @@ from dalembert.contact.kept import KEPT_LIMIT, guess_from_kept, keep_again, keep
 from dalembert.contact.nodes import Encounter, limit_at_knot
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.lasting import pull_forces_at_knot
-from dalembert.formulations.maximal.proximal import soften
+from dalembert.formulations.maximal.pull_bearings import build_bearing_pull
 from dalembert.formulations.maximal.pull_contacts import (
-    add_node_weights,
-    clear_node_weights,
     clear_touch,
-    load_nodes,
     pull_nodes,
 )
 from dalembert.formulations.maximal.pull_joints import add_to3
+from dalembert.formulations.maximal.pull_knot import add_outer
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.tiny import alive
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE
+from dalembert.formulations.maximal.touching_weights import Touched, build_touched_refinement
 from dalembert.formulations.variational.adjoint import (
     PASSES,
-    SMALL,
-    SOLVES,
-    add_outer,
-    add_weights,
     chain,
-    clear_weights,
     load_unknowns,
     pull_accept,
     pull_equations,
@@ -51,7 +45,7 @@ from dalembert.formulations.variational.equations import (
 from dalembert.formulations.variational.step import record, write_forces
 from dalembert.formulations.variational.tape import clear_step, keep_before, keep_step, new_tape, recall_interval
 from dalembert.kernels import kernel
-from dalembert.linalg import clear, factor, solve_transposed
+from dalembert.linalg import clear, factor
 from dalembert.model.pose import put6
 from dalembert.solvers.outcomes import LOG_FULL, SOLVED
 from dalembert.spatial.tuples import add3, cross3, load3, load9, mat_t_vec, mat_vec, scale3
@@ -193,48 +187,24 @@ def chain_velocities(interval, bars, touch):
 
 
 @kernel
-def store_all_weights(interval, scene, bars, touch, largest):
-    """``store_weights`` with those of the nodes' rows."""
-    model, work = interval.model, interval.work
-    clear_weights(model, bars)
-    clear_node_weights(touch)
-    add_weights(model, work, bars)
-    add_node_weights(scene, work, touch)
-    if interval.compliance == 0.0:
-        return
-    before = np.inf
-    for _ in range(SOLVES):
-        size = soften(model, work, interval.compliance, 6)
-        if not size > 1e-14 * largest or not size < 0.5 * before:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        add_weights(model, work, bars)
-        add_node_weights(scene, work, touch)
+def pull_all_equations(interval, held):
+    """Adds F^T b, nodes included."""
+    pull_equations(interval, held.bars)
+    pull_nodes(held.scene, interval.model, interval.work.bodies, held.bars, held.touch, interval.dt, interval.h)
+    chain_velocities(interval, held.bars, held.touch)
+
+
+refine_all = build_touched_refinement("encounter", __file__, width=6, passes=PASSES, load=load_unknowns, pull=pull_all_equations)
+bear_back = build_bearing_pull("encounter", __file__, refine=refine_all, chain=chain_velocities)
 
 
 @kernel
 def pull_encounter(interval, scene, bars, touch):
     """``pull_interval`` of an interval with contacts. Returns what is left of the unknowns' bars, relative."""
-    work = interval.work
     pull_accept(interval, bars)
-    first = max(load_unknowns(interval, bars), load_nodes(scene, work, touch))
-    size = first
-    for attempt in range(PASSES):
-        if not size > SMALL * first:
-            break
-        before = size
-        solve_transposed(work.blocks, work.schedule, work.vector)
-        store_all_weights(interval, scene, bars, touch, size)
-        pull_equations(interval, bars)
-        pull_nodes(scene, interval.model, work.bodies, bars, touch, interval.dt, interval.h)
-        chain_velocities(interval, bars, touch)
-        size = max(load_unknowns(interval, bars), load_nodes(scene, work, touch))
-        if attempt == 0:  # bars of impulses have another unit than those that the first pass met
-            first = max(first, size)
-        elif not size < 0.5 * before:
-            break
-    return size / first if first > 0.0 else 0.0
+    left = refine_all(interval, Touched(bars, scene, touch))
+    more = bear_back(interval, Touched(bars, scene, touch))
+    return -1.0 if more < 0.0 else max(left, more)
 
 
 @kernel
@@ -268,7 +238,10 @@ def pull_contact_steps(
             pull_forces_at_knot(model, work, scene, touch, kick, at_knots.push[knot], at_knots.input[knot], np.inf)
         if ends[entry] >= 0:
             pull_forces_at_knot(model, work, scene, touch, kick, at_knots.push[ends[entry]], at_knots.input[ends[entry]], resting)
-        worst = max(worst, pull_encounter(interval, scene, bars, touch))
+        left = pull_encounter(interval, scene, bars, touch)
+        if left < 0.0:
+            return -1.0
+        worst = max(worst, left)
         fold_pairs(scene, touch)
         for i in range(model.bodies.shape[0] - 1):
             bar = bars.bodies[i]

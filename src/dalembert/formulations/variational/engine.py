@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dalembert.errors import AssemblyError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Start
+from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
@@ -18,7 +18,7 @@ from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.options import Variational
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
-from dalembert.formulations.variational.step import newton, run_steps
+from dalembert.formulations.variational.step import newton, record, run_steps
 from dalembert.formulations.variational.strain import MOST
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
@@ -66,23 +66,44 @@ class VariationalEngine(MaximalEngine):
         recording.momentum[knot, :, :3], recording.momentum[knot, :, 3:] = state.bodies["p"], state.bodies["l"]
         recording.step_before[knot], recording.spin[knot] = state.clock[0], state.joints["spin"]
 
+    def record_call(self, numbers: np.ndarray, recording: Recording) -> KernelCall | None:
+        return KernelCall(record, (self.model, self.view(numbers), recording, 0), 0)
+
     def watch(self, on: bool) -> None:
         self.step_options = self.step_options._replace(strain=MOST if on else inf)
 
+    def _arguments(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> Any:
+        return self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt
+
+    def kernel_call(self, numbers: np.ndarray, recording: Recording, source: Source, count: int, dt: float) -> KernelCall | None:
+        return KernelCall(run_steps, self._arguments(numbers, recording, source.window(0, count), 0, count, dt), 1)
+
     def run(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, first: int, count: int, dt: float) -> int:
-        arguments = self.model, self.view(numbers), inputs, self.step_options, self.graph.work, recording, first, count, dt
+        arguments = self._arguments(numbers, recording, inputs, first, count, dt)
         if self.tape is None:
             outcome, done, size = self.enter(run_steps, count == 1, *arguments)
         else:
             from dalembert.formulations.variational.tape import tape_steps
 
             self.tape.reserve(count)
-            outcome, done, size = tape_steps(*arguments, self.tape.arrays, self.tape.count)
+            outcome, done, size = tape_steps(*arguments, *self.tape.place)
             self.tape.count += int(done)
         self.outcome = (int(outcome), float(size))
         if done < count:
             self.note_asked(numbers, inputs, int(done), dt)
         return int(done)
+
+    def residuals(self, numbers: np.ndarray, recording: Recording, inputs: Inputs, dt: float) -> np.ndarray:
+        """Residuals (m/s) of the first guess and after each Newton iteration of the step from a state, which stays as it is: it is stopped after none, one, ..."""
+        found = []
+        for most in range(self.step_options.max_iterations + 1):
+            options = self.step_options._replace(max_iterations=most)
+            arguments = self.model, self.view(numbers.copy()), inputs, options, self.graph.work, recording, 0, 1, dt
+            _, done, size = self.enter(run_steps, True, *arguments)
+            found.append(float(size))
+            if done:
+                break
+        return np.array(found)
 
     # ---- derivatives
 

@@ -309,8 +309,7 @@ def coordinate_moved(bodies, joint, at, direction):
 @inline
 def servo_at_end(joint, at, direction, moved, dt):
     """Force, K and D of the servo along a direction at the end of the interval, where its coordinate has ``moved``."""
-    error = at.target[direction] - at.coordinate[direction] - moved
-    force, K, D, _ = servo(joint.servo_stiffness[direction], joint.servo_damping[direction], joint.servo_bound[direction], error, moved / dt)
+    force, K, D, _ = servo(joint, direction, at.target[direction], at.coordinate[direction] + moved, moved / dt)
     return force, K, D
 
 

@@ -16,7 +16,7 @@ from dalembert.contact.flights import CLOSED, PAST, SLIDE_ON, STAY, STILL, UP_TO
 from dalembert.contact.records import ENTRY
 from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
-from dalembert.formulations.engine import Inputs, Source
+from dalembert.formulations.engine import Inputs, KernelCall, Source
 from dalembert.formulations.maximal.kinks import Kink
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
@@ -72,6 +72,10 @@ class EventEngine(ContactEngine):
 
     def _go(self, events: int) -> None:
         self.contact_options = self.contact_options._replace(events=events)
+
+    def kernel_call(self, numbers: np.ndarray, recording: Any, source: Source, count: int, dt: float) -> KernelCall | None:
+        """There is none: Python looks for events between steps."""
+        return None
 
     def advance(self, numbers: np.ndarray, recording: Any, source: Source, first: int, count: int, dt: float) -> int:
         self.check_limits(numbers)
@@ -285,6 +289,16 @@ class EventEngine(ContactEngine):
         which = [int(np.flatnonzero(struck.contacts == slider.contact)[0]) for slider in self.halted if slider.contact >= 0]
         first = len(struck.contacts) + len(struck.ends)
         return Struck(struck.contacts, [*struck.ends, *ends]), np.array([*which, *range(first, first + len(ends))])
+
+    def new_tape(self, steps: int) -> TouchingTape:
+        """Room for what some steps leave behind; impacts have no derivatives by the bounds of bearings."""
+        borne = next((joint.name for joint in self.mechanism.joints if joint.type.bearing is not None), None)
+        if borne is not None:
+            raise GradientError(
+                f"runs of {self.mechanism.name!r} with events=\"exact\" cannot be differentiated yet: joint {borne!r} has a bearing, whose friction follows its load; "
+                "use friction= (a bound), or steps without events"
+            )
+        return super().new_tape(steps)
 
     def _tape_event(
         self, cover: Cover, start: float, inputs: Inputs, rates: np.ndarray, struck: Struck, found: list[Blow], slides: bool,

@@ -73,14 +73,14 @@ class VariationalForward(MaximalForward):
         size = max(np.abs(self.state[:, :6]).max(initial=0.0), np.abs(lighter).max(initial=0.0) / speed)
         size = max(size, 1e-3 * np.abs(push).max(initial=0.0), 1e-3 * np.abs(given).max(initial=0.0), 1e-3 * np.abs(tension).max(initial=0.0), np.abs(target).max(initial=0.0))
         size = max(size, abs(longer) / dt, abs(later) / h)
-        for _ in range(PASSES):
+        for _ in range(PASSES + self.more_passes):
             nodes, left, right, tied, _ = self._split(self.difference(evaluate, size))
             self.recall(tape, index)
             if not self.open(Interval(self.model, work, dt, h, engine.compliance)):
                 raise GradientError(f"the step at knot {knot} of {self.mechanism.name!r} cannot be differentiated: its equations are singular")
             found = self.solve(left, right, tied, self.node_rows(nodes, dnode, h))
             du, dmu, dtie, dnode = du - found[0], dmu - found[1], dtie - found[2], dnode - found[3]
-            size = max(size, np.abs(du).max(initial=0.0) / speed)
+            size = max(size, np.abs(du).max(initial=0.0) / speed, self.loads(joints["mu"], dmu))
             # impulses have another unit, and what is left of them is divided by the step in forces
             if all(np.abs(part).max(initial=0.0) <= 1e-12 * np.abs(whole).max(initial=0.0) for part, whole in zip(found, (du, dmu, dtie))):
                 break
@@ -93,6 +93,13 @@ class VariationalForward(MaximalForward):
 
     #: tangents of the lengths (s) of the interval before and of the interval itself
     longer: tuple[float, float] = (0.0, 0.0)
+
+    #: passes for bounds of friction that follow from the unknowns
+    more_passes: int = 0
+
+    def loads(self, mu: np.ndarray, change: np.ndarray) -> float:
+        """How large a change of impulses (joints, 6) is beside themselves, where friction follows from them."""
+        return 0.0
 
     # ---- what may touch: nothing here
 

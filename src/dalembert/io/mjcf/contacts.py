@@ -143,12 +143,41 @@ def add_pairs(source: Source) -> None:
                 mechanism.contact_pair(*names, collide=False)
     _correct_friction(source)
     _part(source)
+    _leave_level(source)
     for name, one, two in source.ties:
         ends = [[c for c in mechanism.colliders if c.body.name == body] for body in (one, two)]
         if any(a.layer & b.mask or b.layer & a.mask for a, b in product(*ends)):
             source.report.append(f"{one!r} and {two!r}, which {name!r} ties, do not collide")
     for k in range(model.npair):
         _declare(source, k)
+
+
+def _leave_level(source: Source) -> None:
+    """Let bodies pass along planes that their joints keep them level with: what carries them, joint or plane, nothing tells."""
+    model, mechanism = source.model, source.mechanism
+    if not source.elements:
+        return
+    for g in (g for g in source.elements if kind(source, g) == "plane" and still(source, g)):
+        normal = pose(source, g)[1].apply((0.0, 0.0, 1.0))
+        level = [b for b in range(1, model.nbody) if model.body_weldid[b] and any(name in mechanism for name in _elements(source, b)) and _stays_level(source, b, normal)]
+        touching_here = {int(model.geom_bodyid[other]) for other in source.elements}
+        for b in (b for b in level if b in touching_here):
+            mechanism.contact_pair(source.body(b), source.elements[g], collide=False)
+            source.report.append(f"{source.body(b)!r} and {source.elements[g]!r} do not collide: joints keep them at one distance")
+
+
+def _stays_level(source: Source, b: int, normal: np.ndarray) -> bool:
+    """Whether all joints from the world to a body slide along a plane or turn about its normal."""
+    model, mj = source.model, source.mj
+    while b > 0:
+        for j in range(int(model.body_jntadr[b]), int(model.body_jntadr[b]) + int(model.body_jntnum[b])):
+            along = float(abs(source.data.xaxis[j] @ normal))
+            slides = model.jnt_type[j] == mj.mjtJoint.mjJNT_SLIDE and along < 1e-9
+            turns = model.jnt_type[j] == mj.mjtJoint.mjJNT_HINGE and along > 1.0 - 1e-9
+            if not (slides or turns):
+                return False
+        b = int(model.body_parentid[b])
+    return True
 
 
 def _elements(source: Source, b: int) -> list[str]:
@@ -223,13 +252,16 @@ def _part(source: Source) -> None:
     mj.mj_comPos(model, data)
     mj.mj_collision(model, data)
     source.meter.look_at_clock()
-    rows = np.flatnonzero(data.contact.dist < -OVERLAP)
-    moving = {g for g in source.elements if not still(source, g)}
-    depth: dict[tuple[int, int], float] = {}
-    for (one, two), distance in zip(data.contact.geom[rows].tolist(), data.contact.dist[rows].tolist()):
-        if one in moving and two in moving:
-            depth[one, two] = max(depth.get((one, two), 0.0), -distance)
-    source.meter.elements(PER_OVERLAP * len(depth), f"{len(depth)} pairs of shapes that overlap at the start")
-    for (a, b), deep in depth.items():
+    moving = np.zeros(model.ngeom, dtype=bool)
+    moving[[g for g in source.elements if not still(source, g)]] = True
+    geoms, distance = data.contact.geom, data.contact.dist
+    deep = (distance < -OVERLAP) & (geoms >= 0).all(axis=1) & moving[geoms].all(axis=1)
+    geoms, distance = geoms[deep].astype(np.int64), distance[deep]
+    _, first, pair = np.unique(geoms[:, 0] * model.ngeom + geoms[:, 1], return_index=True, return_inverse=True)
+    source.meter.elements(PER_OVERLAP * len(first), f"{len(first)} pairs of shapes that overlap at the start")  # before anything is done for each
+    least = np.zeros(len(first))
+    np.minimum.at(least, pair, distance)
+    for k in np.argsort(first):
+        a, b = map(int, geoms[first[k]])
         source.mechanism.contact_pair(source.elements[a], source.elements[b], collide=False)
-        source.report.append(f"geoms {source.named[a]!r} and {source.named[b]!r} overlap by {deep:.3g} m at the start: they do not collide")
+        source.report.append(f"geoms {source.named[a]!r} and {source.named[b]!r} overlap by {-least[k]:.3g} m at the start: they do not collide")

@@ -109,7 +109,7 @@ def schema() -> dict[str, Any]:
     joint["parameters"]["properties"] = {"servo": {"anyOf": [{"$ref": "#/$defs/Servo"}, {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Servo"}, {"const": ""}]}}]}}
     published["$defs"]["Servo"] = {
         "type": "object", "required": ["stiffness"], "additionalProperties": False,
-        "properties": {f.name: {"type": "number"} for f in fields(Servo)} | {"bound": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}},
+        "properties": {f.name: {"type": "number"} for f in fields(Servo)} | {"bound": {"anyOf": [{"type": "number"}, {"const": "inf"}], "default": "inf"}, "follows": {"enum": ["position", "rate"], "default": "position"}},
     }
     joint["parameters"]["properties"]["bearing"] = {"$ref": "#/$defs/Bearing"}
     published["$defs"]["Bearing"] = {

@@ -205,13 +205,14 @@ class Reader:
     def _draw(self, link: Link, visual: Any) -> None:
         shift, turn = self._pose(visual.origin, f"a visual of link {link.name!r}")
         try:
-            shape = self.shapes.shape(visual.geometry, f"a visual of link {link.name!r}")
+            pieces = self.shapes.coloured(visual.geometry, f"a visual of link {link.name!r}")
         except BudgetError as error:  # pictures are not worth refusing a robot
             self.meter.look_at_clock()
             self.report.append(f"a visual of link {link.name!r} is not drawn: {error}")
             return
-        if shape is not None:
-            link.drawings.append(Drawing(shape, link.origin + link.rotation.apply(shift), link.rotation * turn, self._colour(visual.material)))
+        said = self._colour(visual.material)
+        for shape, own in pieces:
+            link.drawings.append(Drawing(shape, link.origin + link.rotation.apply(shift), link.rotation * turn, own if said is None else said))
 
     def _touch(self, link: Link, collision: Any, name: str) -> None:
         shift, turn = self._pose(collision.origin, f"collision {name!r} of link {link.name!r}")

@@ -10,6 +10,7 @@ from dalembert.io.budget import Meter
 from dalembert.io.options import Options
 from dalembert.io.safety import PER_TEXT, inside
 from dalembert.io.usd.reader import Reader
+from dalembert.io.usd.trial import try_crate
 from dalembert.mechanism.mechanism import Mechanism
 
 #: layers that one file may be composed of
@@ -41,6 +42,7 @@ def _check_layers(Sdf: Any, path: Path, root: Path, meter: Meter) -> None:
         if len(seen) > MOST_LAYERS:
             raise ModelError(f"{path} is composed of more than {MOST_LAYERS} files")
         meter.bytes(PER_TEXT * file.stat().st_size, f"the text of {file.name!r}")
+        try_crate(file, meter)
         layer = Sdf.Layer.OpenAsAnonymous(str(file))
         if layer is None:
             raise ModelError(f"{file} cannot be read as a USD file")

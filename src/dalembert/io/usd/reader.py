@@ -307,8 +307,11 @@ class Reader:
         bound = float(self._get(drive.GetMaxForceAttr(), np.inf)) * self.kilograms * self.unit ** (2 if turning else 1)
         if str(self._get(drive.GetTypeAttr(), "force")) != "force":
             self.report.append(f"joint {prim.GetPath()}: its drive counts forces, not accelerations")
-        if float(self._get(drive.GetTargetVelocityAttr(), 0.0)):
-            self.report.append(f"joint {prim.GetPath()}: the target velocity of its drive is left out")
         if not stiffness and not damping:
             return dict(drive="force")
+        rate = float(self._get(drive.GetTargetVelocityAttr(), 0.0)) * per
+        if not stiffness:
+            return dict(servo=Servo.velocity(damping=damping, target=rate, bound=bound if bound > 0.0 else np.inf))
+        if rate:
+            self.report.append(f"joint {prim.GetPath()}: the target velocity of its drive, which holds a position too, is left out")
         return dict(servo=Servo(stiffness=stiffness, damping=damping, target=float(self._get(drive.GetTargetPositionAttr(), 0.0)) * per, bound=bound if bound > 0.0 else np.inf))
