@@ -1,7 +1,6 @@
 """Many states of one mechanism that are stepped together: arrays in, arrays out."""
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from dalembert.ensemble.inputs import Widths, spread
 from dalembert.ensemble.placing import Moves, Placer, placed
 from dalembert.ensemble.reading import Knots, Reader, contact_wrenches, read_one_by_one
 from dalembert.ensemble.stepping import States, Stepper
+from dalembert.ensemble.workers import processors
 from dalembert.errors import DalembertError, ModelError
 from dalembert.formulations.engine import Formulation
 from dalembert.mechanism.mechanism import JointElement, Mechanism
@@ -42,7 +42,7 @@ class Batch:
         if not isinstance(mechanism, Mechanism):
             raise ModelError(f"Batch needs a Mechanism, got {shown(mechanism)}")
         self._formulation, self._n = formulation, n
-        self._threads = min(n, cores() if threads is None else threads)
+        self._threads = min(n, processors() if threads is None else threads)
         self._mechanism = mechanism.snapshot()
         #: of states with parameters of their own, by index
         self._own: dict[int, Mechanism] = {}
@@ -358,11 +358,6 @@ class Batch:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(max(1, self._threads - 1), thread_name_prefix="dalembert")
         return self._pool
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
