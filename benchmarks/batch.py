@@ -17,7 +17,7 @@ import dalembert as da
 from dalembert import zoo
 from dalembert.zoo.quadruped import FOOT, GAINS, LEGS, SEGMENT, STANDING
 
-N, ROUNDS, THREADS = 64, 7, 2
+N, ROUNDS, THREADS = 64, 25, 2
 CHAIN_DT, LEGS_DT = 0.01, 0.002
 EVERYONE = np.arange(N)
 

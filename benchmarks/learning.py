@@ -12,18 +12,19 @@ import numpy as np
 
 import dalembert.learning.environments as environments
 
-COUNT, STEPS, REPEATS = 64, 30, 5
+COUNT, STEPS, REPEATS = 64, 30, 15
 
 
-def best(job: Callable[[], None], before: Callable[[], object]) -> float:
-    """Seconds of the processor."""
-    times = []
+def race(jobs: dict[str, tuple[Callable[[], None], Callable[[], object]]]) -> dict[str, float]:
+    """Seconds of the processor that each takes at best, all measured in turn; each with what comes before it."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(REPEATS):
-        before()
-        tick = process_time()
-        job()
-        times.append(process_time() - tick)
-    return min(times)
+        for name, (job, before) in jobs.items():
+            before()
+            tick = process_time()
+            job()
+            times[name].append(process_time() - tick)
+    return {name: min(found) for name, found in times.items()}
 
 
 def measure(name: str) -> None:
@@ -42,10 +43,10 @@ def measure(name: str) -> None:
             env.step(action)
 
     kernels()
-    times = {
-        "kernels": best(kernels, lambda: lasting.reset(seed=0)), "environment": best(lambda: environment(lasting), lambda: lasting.reset(seed=0)),
-        "with resets": best(lambda: environment(ending), lambda: ending.reset(seed=0)),
-    }
+    times = race({
+        "kernels": (kernels, lambda: lasting.reset(seed=0)), "environment": (lambda: environment(lasting), lambda: lasting.reset(seed=0)),
+        "with resets": (lambda: environment(ending), lambda: ending.reset(seed=0)),
+    })
     rates = {what: COUNT * STEPS / seconds for what, seconds in times.items()}
     shares = ", ".join(f"{what} {rate:8.0f}/s ({rate / rates['kernels']:.2f})" for what, rate in rates.items())
     print(f"{name:16} {shares}", flush=True)

@@ -9,6 +9,7 @@ import os
 import pickle
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent import futures
@@ -90,12 +91,19 @@ def crew_of(backend: Any, workers: int | None, job: Job) -> Crew:
 
 
 def pack(job: Job) -> bytes:
-    """A job as bytes that other processes understand, functions of the program included."""
+    """A job as bytes that other processes understand, functions of the program included; before it, where the program finds its modules."""
     cloudpickle = imported("cloudpickle", "cloudpickle", "many", "running in other processes")
     try:
-        return cloudpickle.dumps(job)
+        return pickle.dumps((sys.path, cloudpickle.dumps(job)))
     except Exception as error:
         raise ModelError(f"the ensemble cannot be sent to other processes ({' '.join(str(error).split())}): use backend='threads', or keep what cannot travel out of its functions") from error
+
+
+def unpack(data: bytes) -> Job:
+    """A job in another process. Workers of a cluster know the modules beside the program only where they are told of its folders."""
+    folders, packed = pickle.loads(data)
+    sys.path.extend(folder for folder in folders if folder not in sys.path and os.path.isdir(folder))
+    return pickle.loads(packed)
 
 
 def imported(package: str, module: str, extra: str, what: str) -> Any:
@@ -124,7 +132,7 @@ def work_elsewhere(data: bytes, task: Task) -> Done:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the business of the process that asked
     job = _known.get(data)
     if job is None:
-        job = pickle.loads(data)
+        job = unpack(data)
         _known.clear()
         _known[data] = job
     return work(job, task)
