@@ -158,7 +158,7 @@ class Report:
                     add_legend(axis)
             finished(figure, title, self._place(name, ".png"))
         outcome = Outcome(self.study, *self._verdict, self.tables, tuple(self.files), clock.perf_counter() - self.begun)
-        self.say(f"\nwritten: {', '.join(str(file) for file in self.files)}\n{outcome}")
+        self.say(f"\nwritten after {outcome.seconds:.0f} s: {', '.join(str(file) for file in self.files)}\n{outcome}")
         return outcome
 
     def _place(self, name: str, ending: str) -> Path:

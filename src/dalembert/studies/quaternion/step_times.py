@@ -7,6 +7,7 @@ from typing import NamedTuple
 import dalembert as da
 from dalembert.studies.cost import step_costs
 from dalembert.studies.study import Report, study
+from dalembert.view.plots import COLOURS
 from dalembert.zoo.drives import DriveMotion
 
 
@@ -51,8 +52,8 @@ def step_times(report: Report) -> None:
             steps = case.steps
             cost |= step_costs(report, {name: lambda case=case: prepared(case)}, steps=steps, repeats=2 if report.quick else 4, inside=True)
     axis = report.axes("step in the paper / ms", "step here / ms")
-    for name, seconds in cost.items():
-        axis.loglog(CASES[name].paper, 1e3 * seconds, "o", label=name)
+    for k, (name, seconds) in enumerate(cost.items()):
+        axis.loglog(CASES[name].paper, 1e3 * seconds, "os"[k // len(COLOURS)], label=name)
     axis.plot((0.02, 2000.0), (0.02, 2000.0), color="#999999", linewidth=0.8)
     report.table(("example", "step / s", "ms for a step", "paper / ms"), [(name, CASES[name].dt, 1e3 * seconds, CASES[name].paper) for name, seconds in cost.items()])
     gains = {who: cost[f"{who}, general"] / cost[f"{who}, fully constrained"] for who in ("figure (Iron Man)", "character (Gazelle)")}

@@ -49,6 +49,8 @@ def joint_orders(report: Report) -> None:
             panels[method].loglog(steps, errors, "o-", markersize=3, label=kind.__name__ if method == "sdirk2" else None)
         rows.append((kind.__name__, *orders))
     for method, axis in panels.items():
+        axis.set_xticks(steps, [f"{step:g}" for step in steps])
+        axis.minorticks_off()
         axis.set(xlabel="step / s", ylabel=f"error of {method.upper()} / m, m/s, rad/s")
     report.table(("joint", *(f"order of {method.upper()}" for method in METHODS)), rows)
     report.verdict(not wrong and opened < 1e-12, f"{len(rows)} joints, opened by {opened:.0e} at the most" + (f"; not {', '.join(wrong)}" if wrong else ""))

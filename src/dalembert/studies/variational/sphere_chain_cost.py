@@ -23,7 +23,7 @@ def mujoco_depth(n: int, steps: int) -> float:
     return np.nan if lost else max(0.0, -least)
 
 
-@study("figure 8b", "the cost of a chain of spheres with a contact each grows linearly with their number, and none sinks into the ground")
+@study("figure 8b", "an iteration for a chain of spheres with a contact each takes linear time in their number, and none sinks into the ground")
 def sphere_chain_cost(report: Report) -> None:
     sizes, steps = ((5, 10, 20), 100) if report.quick else ((5, 10, 20, 40, 60), 300)
     costs = step_costs(report, {n: lambda n=n: da.Simulation(da.zoo.sphere_chain(n), da.Variational(dt=DT)) for n in sizes}, steps, 2)
@@ -43,4 +43,4 @@ def sphere_chain_cost(report: Report) -> None:
     axis.plot(sizes, [row[1] for row in rows], "o-", label="variational")
     power, each = exponent(costs), exponent({row[0]: row[1] / row[2] for row in rows})
     depth = max(row[3] for row in rows)
-    report.verdict(each < 1.35 and power < 1.6 and depth < 1e-6, f"seconds grow as n^{power:.2f}, per iteration as n^{each:.2f}; deepest {depth:.1e} m")
+    report.verdict(each < 1.2 and depth < 1e-6, f"seconds grow as n^{each:.2f} per iteration, and n^{power:.2f} in all, since there are more of them; deepest {depth:.1e} m")
