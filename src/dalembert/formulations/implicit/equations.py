@@ -25,12 +25,12 @@ from dalembert.forces.directions import add_directions
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
-from dalembert.formulations.maximal.sizes import body_sizes
+from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
 from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
-from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
@@ -181,9 +181,7 @@ def law_residual(stage, index, k):
         at.r[k] += armature * (rate - axle.rp[direction])
     if not joint.follows[direction] and armature == 0.0:
         return 0.0
-    heavy = stage.model.bodies[joint.child]
-    arm = 1.0 if joint.free_kind[direction] == SLIDE else heavy.length
-    return abs(at.r[k]) / (heavy.mass * arm + armature / arm)
+    return row_size(stage.model, joint, at, k)
 
 
 @inline

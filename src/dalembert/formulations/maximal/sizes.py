@@ -16,6 +16,14 @@ def body_size(body, fixed):
     return linear + angular if not isfinite(linear + angular) else max(linear, angular)
 
 
+@inline
+def row_size(model, joint, at, k):
+    """The residual of a joint's row along a free direction in m/s: by the child's inertia and the row's own, its armature's."""
+    direction, child = joint.row_direction[k], model.bodies[joint.child]
+    arm = 1.0 if joint.free_kind[direction] == SLIDE else child.length
+    return abs(at.r[k]) / (child.mass * arm + joint.armature[direction] / arm)
+
+
 @kernel
 def body_sizes(problem):
     """Largest residual of any body in m/s, False when one is not finite."""
@@ -36,7 +44,5 @@ def measure(problem):
     for i in range(model.joints.shape[0]):
         joint = model.joints[i]
         for k in range(joint.locks, joint.rows):
-            heavy = model.bodies[joint.child]
-            arm = 1.0 if joint.free_kind[joint.row_direction[k]] == SLIDE else heavy.length
-            size = max(size, abs(work.joints[i].r[k]) / (heavy.mass * arm))
+            size = max(size, row_size(model, joint, work.joints[i], k))
     return size, fine

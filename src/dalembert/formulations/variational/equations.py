@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damping, user_load
 from dalembert.forces.laws import coupling_law, servo
-from dalembert.formulations.maximal.sizes import body_sizes
+from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, moved_from
 from dalembert.model.frames import relative
 from dalembert.model.pose import add_to_slot, put6
-from dalembert.model.records import CONSTRAINT, GEAR, SLIDE, USER_LOAD, Model, Work
+from dalembert.model.records import CONSTRAINT, GEAR, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, direction_gradient, row_gradient, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import (
@@ -201,9 +201,7 @@ def balance(interval):
                 at.r[k] += joint.armature[direction] * moved / dt - at.spin[direction]
                 if joint.follows[direction]:
                     at.r[k] -= dt * servo_at_end(joint, at, direction, moved, dt)[0]
-                heavy = model.bodies[joint.child]
-                arm = 1.0 if joint.free_kind[direction] == SLIDE else heavy.length
-                size = max(size, abs(at.r[k]) / (heavy.mass * arm + joint.armature[direction] / arm))
+                size = max(size, row_size(model, joint, at, k))
             subtract_impulse(rp, at.Gp[k], at.mu[k])
             subtract_impulse(rc, at.Gc[k], at.mu[k])
     for i in range(couplings.shape[0]):

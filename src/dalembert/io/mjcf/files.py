@@ -25,6 +25,8 @@ LARGEST_PARAMETER, DEEPEST_TREE = 200, 8
 PER_MESH = 100_000
 #: bytes of a mesh, a field or a picture that an element has room in
 PER_ELEMENT = 32
+#: bytes of a pixel
+PIXEL = 4
 
 
 @dataclass
@@ -103,7 +105,7 @@ def _weigh(path: Path, meter: Meter) -> None:
     meter.elements(path.stat().st_size / PER_ELEMENT, f"the file {path.name!r}")
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
         width, height = struct.unpack(">II", head[16:24])
-        meter.elements(width * height, f"the picture {path.name!r}")
+        meter.elements(PIXEL * width * height / PER_ELEMENT, f"the picture {path.name!r}")
 
 
 def _check_counts(elements: list[Element], model: Model, path: Path, meter: Meter) -> None:
