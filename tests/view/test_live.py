@@ -214,10 +214,15 @@ def test_a_body_is_pulled_with_the_mouse(tmp_path):
             for k in range(10):
                 page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 12 * k, y=y, **move)
                 time.sleep(0.2)
-            time.sleep(1.0)
+            furthest = 0.0
+            for _ in range(100):  # on a busy machine the arm swings as slowly as pictures come
+                time.sleep(0.1)
+                furthest = max(furthest, np.abs(simulation.position[1] - (0, 0, -1.2)).max())
+                if furthest > 0.02:
+                    break
             assert viewer.grip is not None
             assert viewer.grip.body == 1
-            assert np.abs(simulation.position[1] - (0, 0, -1.2)).max() > 0.02
+            assert furthest > 0.02
             page.call("Input.dispatchMouseEvent", type="mouseReleased", x=x + 120, y=y, clickCount=1, button="left")
             time.sleep(1.0)
             assert viewer.grip is None
