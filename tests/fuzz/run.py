@@ -27,6 +27,9 @@ os.environ.setdefault("DALEMBERT_AHEAD", "0")
 
 from fuzzing import Failure  # noqa: E402
 
+#: how often the state of a long campaign is told (s)
+TELL = 60.0
+
 
 def rounds() -> dict[str, tuple[Callable[..., None], Any]]:
     """All rounds by name, with their modules."""
@@ -51,6 +54,10 @@ def one(name: str, function: Callable[..., None], seed: int, trial: int) -> dict
     return None
 
 
+def summary(done: dict[str, int], failures: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in done.items()) + f"; {len(failures)} failures"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -63,6 +70,9 @@ def main() -> int:
     known = rounds()
     counts = {name: int(number) for name, number in (text.rsplit("=", 1) for text in options.count)}
     chosen = counts or dict.fromkeys(options.only or known, sys.maxsize)
+    strange = [name for name in chosen if name not in known]
+    if strange:
+        parser.error(f"there is no round {', '.join(map(repr, strange))}; there are {', '.join(map(repr, known))}")
     chosen = {name: min(count, getattr(known[name][1], "MOST", {}).get(name, count)) for name, count in chosen.items()}
     for module in {id(module): module for name, (_, module) in known.items() if name in chosen}.values():
         if hasattr(module, "warm"):
@@ -71,6 +81,7 @@ def main() -> int:
             shutil.rmtree(place)
     done, failures, end = dict.fromkeys(chosen, 0), [], time.monotonic() + options.seconds
     print(f"seed {options.seed}", flush=True)
+    told = time.monotonic()
     while time.monotonic() < end and any(done[name] < chosen[name] for name in chosen):
         for name in chosen:
             if done[name] >= chosen[name]:
@@ -81,9 +92,12 @@ def main() -> int:
             if failure:
                 failures.append(failure)
                 print(f"\n{name}, trial {trial}, seed {options.seed}: {failure['message']}\n{failure['program']}\n", flush=True)
+        if time.monotonic() > told + TELL:
+            told = time.monotonic()
+            print(f"{summary(done, failures)}, {end - told:.0f} s left at most", flush=True)
         if options.trial is not None:
             break
-    print(", ".join(f"{name}: {count}" for name, count in done.items()), f"; {len(failures)} failures", flush=True)
+    print(summary(done, failures), flush=True)
     if options.report:
         options.report.write_text(json.dumps({"done": done, "failures": failures}))
     return 1 if failures else 0
