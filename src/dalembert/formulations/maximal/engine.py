@@ -256,8 +256,7 @@ class MaximalEngine:
 
     def _reader(self, recording: Recording, inputs: Inputs, dt: float, coordinate: np.ndarray, pushed: np.ndarray | None = None) -> Reader:
         return Reader(
-            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
-            self.reading.work,
+            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), self.reading, pushed,
         )
 
     def trusted(self, recording: Recording) -> np.ndarray:

@@ -291,7 +291,7 @@ class MaximalForward:
         inputs = Inputs(wrench, joint, np.ascontiguousarray(target), given.stage, tension)
         reader = _BesideReader(
             self.mechanism, model, self.engine.compliance, recording, inputs, self.dt, self.coordinates[0], self.engine.exact,
-            self.engine.trusted(recording),
+            self.engine.trusted(recording), self.engine.reading,
         )
         if not moved:
             reader.known = self._prescribed(step)

@@ -21,6 +21,15 @@ class Graph(NamedTuple):
     edges: np.ndarray
     contacts: int
 
+    def new_work(self, model: Model) -> Work:
+        """Scratch that nobody else uses, on the same graph: of its records the whole numbers say where nodes and blocks are."""
+        made = new_work(model)
+        for records, told in zip(made[:4], self.work[:4]):
+            for name in records.dtype.names:
+                if records.dtype[name].kind == "i":
+                    records[name] = told[name]
+        return made._replace(blocks=self.structure.new_blocks(), schedule=self.structure.schedule, vector=self.structure.new_vector())
+
 
 def build_graph(
     model: Model, body_size: int = 6, couple_bodies: bool = False, contacts: Sequence[tuple[int, int]] = (), firm: bool = False,

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.engine import SHARES as ALL_SHARES
 from dalembert.formulations.engine import Inputs, Readings
-from dalembert.formulations.maximal.graph import build_graph
+from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.series import (
     DRIVE,
@@ -36,7 +36,7 @@ GLANCED = 4096
 
 @dataclass
 class Reader:
-    """Derives series from a recording, with a work of its own, which is made when it is needed."""
+    """Derives series from a recording, with a work of its own on the engine's graph, which is made when it is needed."""
 
     mechanism: Mechanism
     model: Model
@@ -47,16 +47,16 @@ class Reader:
     start: np.ndarray  # (joints, 6) coordinates at the first knot
     exact: bool
     trusted: np.ndarray  # (N,) with ``exact``: knots whose recorded forces hold there
+    #: of bodies, joints and couplings; its own work, which is the engine's, serves for glances
+    graph: Graph
     #: (N, joints, 6, 2) forces of dry friction and of limits along the directions, which are part of the inputs too
     pushed: np.ndarray | None = None
-    #: the engine's own, for glances: a graph takes longer to build than a short run
-    scratch: Work | None = None
     _pose: dict[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def work(self) -> Work:
-        """Scratch with the graph of bodies, joints and couplings."""
-        return build_graph(self.model).work
+        """Scratch that nobody else uses."""
+        return self.graph.new_work(self.model)
 
     @property
     def knots(self) -> int:
@@ -87,7 +87,7 @@ class Reader:
 
         Where momenta were recorded between knots, the mean of those around a knot stands for its own, and at the last one they are carried on.
         """
-        work = self.work if self.scratch is None else self.scratch
+        work = self.graph.work
         work.joints["coordinate"] = self.start
         kinetic, potential = zip(*(self._glance(part, work) for part in _parts(knots)))
         return np.concatenate(kinetic), np.concatenate(potential)

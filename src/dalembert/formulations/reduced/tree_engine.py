@@ -78,6 +78,6 @@ class TreeEngine(MaximalEngine):
         if not self.reads_tree:
             return super()._reader(recording, inputs, dt, coordinate, pushed)
         return TreeReader(
-            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), pushed,
-            self.reading.work, tree=self.tree, ties=self.ties,
+            self.mechanism, self.model, self.compliance, recording, inputs, dt, coordinate, self.exact, self.trusted(recording), self.reading,
+            pushed, tree=self.tree, ties=self.ties,
         )
