@@ -191,6 +191,8 @@ def _parser() -> Parser:
         one.add_argument("--strict", action="store_true", help="refuse files that ask for what is not supported")
         one.add_argument("--budget", type=_positive, default=1.0, metavar="TIMES", help="read a file that takes so many times more than usual: only if you trust it (default: %(default)g)")
         one.add_argument("--root", type=_place, metavar="FOLDER", help="folder that meshes and included files may come from")
+        one.add_argument("--srdf", type=_place, metavar="FILE", help="the SRDF file of a URDF robot: links that it does not keep apart collide")
+        one.add_argument("--keyframe", metavar="NAME", help="a keyframe of an MJCF file, or a pose of the SRDF file, to start from")
     starting = Parser(add_help=False)
     starting.add_argument("--set", dest="joints", metavar="JOINT=VALUE", type=_setting, action="append", default=[], help="where a joint starts, m or rad; numbers separated by commas for several coordinates")
     starting.add_argument("--ground", metavar="HEIGHT", nargs="?", type=_number, const=0.0, help="add a level ground at this height in m (default: 0)")
@@ -295,7 +297,7 @@ def _read(options: argparse.Namespace) -> Any:
         raise ModelError(f"{options.model!r} is a trajectory, not a model; dalembert view and dalembert convert take it")
     mechanism = da.load(
         path, strict=options.strict, merge_fixed=options.merge_fixed, base=options.base, root=options.root, contacts=options.contacts,
-        limits=options.limits, budget=da.Budget().times(options.budget),
+        srdf=options.srdf, keyframe=options.keyframe, limits=options.limits, budget=da.Budget().times(options.budget),
     )
     if mechanism.report and options.command != "info":
         left = f"{counted(len(mechanism.report), 'thing')} of the file {'is' if len(mechanism.report) == 1 else 'are'} not simulated"

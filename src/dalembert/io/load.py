@@ -29,6 +29,7 @@ def load(
     limits: bool = True,
     actuators: bool = True,
     keyframe: str | int | None = None,
+    srdf: str | Path | None = None,
     position: ArrayLike = (0.0, 0.0, 0.0),
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
     budget: Budget | None = None,
@@ -43,8 +44,9 @@ def load(
 
     ``contacts=False`` leaves out everything that touches, ``limits=False`` the limits and the dry friction of joints:
     formulations without contact need both. ``self_collisions``: whether the parts of a robot touch one another; None is
-    no for URDF and what the file says for SDF and MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
-    joints among them. ``keyframe``: the one of an MJCF file, by name or number, to start from.
+    no for URDF without ``srdf`` and what the file says for SDF and MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
+    joints among them. ``keyframe``: the one of an MJCF file, by name or number, or the pose of an SRDF file by name, to start from.
+    ``srdf``: the SRDF file of a URDF robot: the pairs of links that it disables do not collide, all others do.
     ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is. ``budget``: what reading may cost,
     a larger one for a large file that you trust.
     """
@@ -53,7 +55,7 @@ def load(
         raise ModelError(f"load {str(path)!r}: root must be a folder, and there is none at {str(root)!r}")
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
-        self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe,
+        self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe, srdf=None if srdf is None else Path(srdf),
         position=position, orientation=orientation,
     )
     mechanism = guarded(path, lambda: _read(path, options, Meter(path, budget)))

@@ -25,6 +25,7 @@ class Options:
     limits: bool = True
     actuators: bool = True
     keyframe: str | int | None = None
+    srdf: Path | None = None
     position: ArrayLike = (0.0, 0.0, 0.0)
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0)
 

@@ -24,7 +24,7 @@ from dalembert.mechanism.mechanism import Mechanism
 
 def load_mjcf(path: Path, options: Options, meter: Meter) -> Mechanism:
     """A mechanism from an MJCF file."""
-    options.refuse("MJCF", "mesh_density", "position", "orientation")
+    options.refuse("MJCF", "srdf", "mesh_density", "position", "orientation")
     check_files(path, path.parent if options.root is None else options.root, meter)
     source = Source(*compiled(path), path.stem, options, meter)
     count_pairs(source)

@@ -14,7 +14,7 @@ from dalembert.mechanism.mechanism import Mechanism
 
 def load_sdf(path: Path, options: Options, meter: Meter) -> Mechanism:
     """A mechanism from an SDF file: its first world, or all of its models."""
-    options.refuse("SDF", "keyframe", "actuators", "mesh_density", "merge_fixed")
+    options.refuse("SDF", "srdf", "keyframe", "actuators", "mesh_density", "merge_fixed")
     text = read_model(path, meter)
     scan_xml(text, path, meter)
     root = ElementTree.fromstring(text)

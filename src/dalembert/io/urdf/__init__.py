@@ -12,17 +12,21 @@ from dalembert.io.options import Options
 from dalembert.io.safety import read_model, scan_xml
 from dalembert.io.urdf.extras import read_extras
 from dalembert.io.urdf.reader import Reader
+from dalembert.io.urdf.semantics import read_semantics
 from dalembert.mechanism.mechanism import Mechanism
 
 
 def load_urdf(path: Path, options: Options, meter: Meter) -> Mechanism:
-    """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it."""
-    options.refuse("URDF", "keyframe", "actuators")
+    """A mechanism from a URDF file, all joints at zero, or at the end of their limits that is nearest to it; or in a pose of its SRDF file."""
+    options.refuse("URDF", "actuators")
+    if options.srdf is None:
+        options.refuse("URDF", "keyframe")
     text = read_model(path, meter)
     elements = scan_xml(text, path, meter)
     if len(elements) == 1:
         raise ModelError(f"{path} is empty: its <{elements[0].tag}> holds no links")
-    return Reader(_parse(text, path), read_extras(text), path, options, meter).mechanism()
+    semantics = None if options.srdf is None else read_semantics(options.srdf, meter)
+    return Reader(_parse(text, path), read_extras(text), semantics, path, options, meter).mechanism()
 
 
 def _parse(text: bytes, path: Path) -> Any:

@@ -16,6 +16,7 @@ from dalembert.io.link_shapes import Inertial, Shapes
 from dalembert.io.options import Options
 from dalembert.io.robot import Drawing, Link, LinkJoint, Robot, Touch, fresh
 from dalembert.io.urdf.extras import Extras
+from dalembert.io.urdf.semantics import Semantics, keep_apart, root_pose, take_pose
 from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.visuals import Mesh
@@ -29,8 +30,8 @@ UNLIMITED = 1e8
 class Reader:
     """One file being read; what has no place goes into the report."""
 
-    def __init__(self, model: Any, extras: Extras, path: Path, options: Options, meter: Meter) -> None:
-        self.model, self.extras, self.path, self.options = model, extras, path, options
+    def __init__(self, model: Any, extras: Extras, semantics: Semantics | None, path: Path, options: Options, meter: Meter) -> None:
+        self.model, self.extras, self.semantics, self.path, self.options = model, extras, semantics, path, options
         self.robot, self.meter = Robot(model.name or path.stem), meter
         self.report = self.robot.report
         self.shapes = Shapes(path, options.root, self.report, meter)
@@ -42,7 +43,7 @@ class Reader:
         poses: dict[str, tuple[np.ndarray, Rotation]] = {}
         for name, joint in self._order():
             if joint is None:
-                poses[name] = np.array(self.options.position), Rotation.from_quat(self.options.orientation, scalar_first=True)
+                poses[name] = self._root()
             else:
                 position, rotation = poses[joint.parent]
                 shift, turn = self._pose(joint.origin, f"joint {joint.name!r}")
@@ -59,8 +60,23 @@ class Reader:
             self._effort(mechanism, joint)
         for transmission in getattr(self.model, "transmissions", None) or []:
             self.report.append(f"transmission {transmission.name!r} is left out: joints take their forces directly")
-        mechanism.report[:] = [*self.report, *self.extras.lines]
+        semantics = self.semantics
+        if semantics is not None:
+            keep_apart(mechanism, self.robot, semantics, self.meter)
+            if self.options.keyframe is not None:
+                take_pose(mechanism, self.robot, semantics, self.options.keyframe, {j.name: _mimicry(j.mimic) for j in self.model.joints if j.mimic is not None})
+        mechanism.report[:] = [*self.report, *self.extras.lines, *(semantics.lines if semantics is not None else ())]
         return mechanism
+
+    def _root(self) -> tuple[np.ndarray, Rotation]:
+        """Where the root is: as asked for, and from there on where a pose puts a floating one."""
+        position, rotation = np.array(self.options.position), Rotation.from_quat(self.options.orientation, scalar_first=True)
+        if self.semantics is None or self.options.keyframe is None or self.options.base != "free":
+            return position, rotation
+        given = root_pose(self.semantics, self.options.keyframe, {j.name for j in self.model.joints})
+        if given is None:
+            return position, rotation
+        return position + rotation.apply(given[0]), rotation * Rotation.from_quat(given[1], scalar_first=True)
 
     def _order(self) -> list[tuple[str, Any]]:
         """Links with the joint that carries each, from the root outwards."""
@@ -185,9 +201,9 @@ class Reader:
         if None in ends or ends[0] == ends[1]:
             self.report.append(f"joint {joint.name!r} mimics {joint.mimic.joint!r}, which does not move: left out")
             return
-        ratio, offset = (1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier), joint.mimic.offset or 0.0
-        self._share_limits(mechanism, str(ends[0]), str(ends[1]), float(ratio), float(offset))
-        mechanism.gear(fresh(f"{joint.name} mimic", set(mechanism._names), "gear"), ends[0], ends[1], ratio=float(ratio), offset=float(offset))  # type: ignore[arg-type]
+        _, ratio, offset = _mimicry(joint.mimic)
+        self._share_limits(mechanism, str(ends[0]), str(ends[1]), ratio, offset)
+        mechanism.gear(fresh(f"{joint.name} mimic", set(mechanism._names), "gear"), ends[0], ends[1], ratio=ratio, offset=offset)  # type: ignore[arg-type]
 
     def _share_limits(self, mechanism: Mechanism, follower: str, leader: str, ratio: float, offset: float) -> None:
         """Let the leader keep what limits both: two ends that are reached at once would share the force of one in no certain way."""
@@ -224,7 +240,8 @@ class Reader:
         friction, restitution = self.extras.contact.get(link.name, (None, None))
         turn = link.rotation * turn
         position = link.origin + link.rotation.apply(shift) + turn.apply(shape.center_of_mass)
-        mask = 1 if self.options.self_collisions else 0
+        together = self.options.self_collisions
+        mask = int(self.semantics is not None if together is None else together)
         link.touches.append(Touch(name, shape, position, turn, friction, None if restitution is None else min(restitution, 1.0), mask=mask))
 
     def _colour(self, material: Any) -> Any:
@@ -234,3 +251,8 @@ class Reader:
         if colour is None or colour.rgba is None or len(colour.rgba) != 4:
             return None
         return tuple(float(v) for v in colour.rgba)
+
+
+def _mimicry(mimic: Any) -> tuple[str, float, float]:
+    """The joint that is mimicked, the ratio to it and the offset."""
+    return mimic.joint, float(1.0 if mimic.multiplier is None else mimic.multiplier), float(mimic.offset or 0.0)

@@ -19,7 +19,7 @@ MOST_LAYERS = 200
 
 def load_usd(path: Path, options: Options, meter: Meter) -> Mechanism:
     """A mechanism from a .usda, .usdc or .usd file."""
-    options.refuse("USD", "keyframe", "actuators", "mesh_density", "merge_fixed", "base")
+    options.refuse("USD", "srdf", "keyframe", "actuators", "mesh_density", "merge_fixed", "base")
     try:
         Sdf, Usd = (import_module(f"pxr.{name}") for name in ("Sdf", "Usd"))
     except ImportError:
