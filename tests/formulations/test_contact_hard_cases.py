@@ -130,3 +130,54 @@ def test_what_friction_wedges_in_is_brought_apart_for_good(formulation):
     sim.resolve_overlaps()
     run = sim.run(0.01)
     assert run.contacts().least_gap().min() > -1e-8
+
+
+def sliding_rod(friction: float, degrees: float) -> da.Mechanism:
+    """A rod on its lower end, which leads where the rod slides to positive x: friction presses it into the ground (Painleve)."""
+    mechanism = da.Mechanism("rod")
+    mechanism.ground(friction=friction)
+    angle = np.radians(degrees)
+    turn = (np.cos(angle / 2), 0, np.sin(angle / 2), 0)
+    mechanism.body("rod", mass=1.0, inertia=np.diag([1e-4, 1 / 12, 1 / 12]), position=(0, 0, 0.5 * abs(np.sin(angle))), orientation=turn)
+    for end in (-0.5, 0.5):
+        mechanism.contact_point("rod", point=(end, 0, 0))
+    return mechanism
+
+
+def slide(formulation, friction: float, degrees: float) -> None:
+    """Shoot the rod along the ground: it finds a motion, above the ground, and gains no energy but for the swing of its rotation."""
+    sim = da.Simulation(sliding_rod(friction, degrees), formulation)
+    sim.set_velocity("rod", linear=(1.0, 0, 0))
+    run = sim.run(min(0.5, 400 * formulation.dt))
+    energy = run.energy_after().total
+    assert run.contacts().least_gap().min() > -1e-8
+    assert (energy - np.minimum.accumulate(energy)).max() < 1e-3 * energy[0]
+
+
+@pytest.mark.parametrize("cone", ["exact", "linear"])
+@pytest.mark.parametrize(("friction", "degrees", "dt"), [(1.5, 60, 1e-3), (1.5, 60, 1e-4), (2, 50, 1e-4), (3, 40, 1e-4), (5, 60, 1e-3), (5, 20, 1e-4), (5, -60, 1e-3)])
+def test_a_rod_that_friction_presses_into_the_ground_stops_or_jumps(friction, degrees, dt, cone):
+    slide(da.Variational(dt=dt, cone=cone), friction, degrees)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dt", [1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("make", [da.Variational, da.Implicit, da.Reduced])
+def test_rods_on_rough_ground(make, dt):
+    for friction in (0.5, 1.0, 1.5, 2.0, 3.0, 5.0):
+        for degrees in (20, 30, 40, 50, 60, 70, 80, -20, -50, -80):
+            slide(make(dt=dt), friction, degrees)
+
+
+@pytest.mark.parametrize("formulation", [da.Variational(dt=0.01), da.Variational(dt=0.001), da.Implicit(dt=0.005)])
+def test_a_box_pushed_over_rough_ground_tips_over_its_edge(formulation):
+    mechanism = da.Mechanism("box")
+    mechanism.ground(friction=2.0)
+    mechanism.body("box", da.Box(size=(0.2, 0.2, 0.2), mass=1.0), position=(0, 0, 0.1), collide=True)
+    sim = da.Simulation(mechanism, formulation)
+    sim.set_velocity("box", linear=(1.0, 0, 0))
+    run = sim.run(1.0)
+    assert run.contacts().least_gap().min() > -1e-8
+    energy = run.energy_after().total
+    assert energy[-1] < energy[0]
+    assert np.abs(run.velocity[-1]).max() < 1e-6

@@ -46,9 +46,10 @@ START, FALL, EVEN = 0.1, 0.2, 1e-9
 NOISE = 1e-3
 #: shortest step of the line search
 SHORTEST = 1e-5
-#: a step that is not solved is tried from a start so many times further inside the cones, near whose boundary it may have come to a halt, and then so many
-#: times less sharply than usual (second), before it is split
-TRIES = ((1.0, 1.0), (20.0, 1.0), (20.0, 100.0), (20.0, 1e4))
+#: a step that is not solved is tried from a start so many times further inside the cones, near whose boundary it may have come to a halt; from one that is inside
+#: by what slides fastest (zero), since where friction presses what slides into the ground, only an impulse of that size ends it; and so many times less
+#: sharply than usual (second), before it is split
+TRIES = ((1.0, 1.0), (20.0, 1.0), (0.0, 1.0), (20.0, 100.0), (20.0, 1e4))
 
 
 class InteriorPoint(NamedTuple):
@@ -164,6 +165,17 @@ def open_all(scene, dt, speed, even):
 
 
 @kernel
+def fastest_slide(scene):
+    """Largest velocity (m/s) against which friction acts."""
+    speed = 0.0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0 and contact.friction > 0.0:
+            speed = max(speed, sqrt(contact.eta[0] * contact.eta[0] + contact.eta[1] * contact.eta[1]))
+    return speed
+
+
+@kernel
 def clear_nodes(scene):
     """No impulses, so that the first residual says nothing of an earlier step."""
     for i in range(scene.contacts.shape[0]):
@@ -272,7 +284,8 @@ def build_interior_point(
             size, fine = whole_residual(encounter)
             if not fine:
                 return NOT_CONVERGED, 0, size
-        open_all(scene, dt, wide * speed, False)
+        inside = wide * speed if wide > 0.0 else max(speed, fastest_slide(scene))
+        open_all(scene, dt, inside, False)
         size, fine = whole_residual(encounter)
         reach = 1.0
         for i in range(bodies.shape[0] - 1):
@@ -328,7 +341,7 @@ def build_interior_point(
                 whole_move(encounter, far - done)
                 done = far
                 new, fine = whole_residual(encounter)
-                if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * wide * speed):
+                if fine and (new <= 2.0 * size or new <= 10.0 * tolerance or new <= 0.1 * inside):
                     break
                 far *= 0.5
                 if far < SHORTEST:
