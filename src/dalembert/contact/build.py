@@ -89,7 +89,7 @@ class GroundList:
     ) -> None:
         self.sources += [(source, number, element) for number in range(len(features))]
         if isinstance(element, Ground):
-            features["kind"], features["normal"], features["offset"] = PLANE, element.normal, element.offset
+            features["kind"], features["normal"], features["offset"], features["belt"] = PLANE, element.normal, element.offset, element.velocity
         else:
             features["kind"] = FIELD
         owner = label_index(self.labels, self.mechanism.bodies[body].name, element.name)

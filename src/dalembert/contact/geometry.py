@@ -138,6 +138,9 @@ def put_rows(contact, n, p, xa, Ra, xb, Rb):
     for c in range(3):
         contact.n0[c] = n[c]
         contact.p0[c] = p[c]
+    belt = load3(contact.belt)
+    contact.drift[0] = dot3(belt, t)
+    contact.drift[1] = dot3(belt, u)
     arm = sub3(p, xa)
     put_row(contact.Ga[0], n, Ra, arm)
     put_row(contact.Ga[1], t, Ra, arm)

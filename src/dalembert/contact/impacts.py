@@ -174,12 +174,12 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
 
     after = specialise(after, f"{name}_after", file)
 
-    def add(step, scene, a, b, row_a, row_b, impulse):
-        """Add the work of an impulse along a row to that of its island."""
-        before = approach(step.model, step.work, a, b, row_a, row_b)
+    def add(step, scene, a, b, row_a, row_b, impulse, drift):
+        """Add the work of an impulse along a row to that of its island; what a conveyor does of itself, with ``drift`` (m/s), is no part of it."""
+        before = approach(step.model, step.work, a, b, row_a, row_b) - drift
         if falls:
             before += rate_along(step.work, a, b, row_a, row_b)
-        rate = after(step, a, b, row_a, row_b)
+        rate = after(step, a, b, row_a, row_b) - drift
         root = root_of(scene.islands, step.work.bodies.shape[0] - 1, a, b)
         scene.islands[WORK, root] += 0.5 * impulse * (before + rate)
         scene.islands[SIZE, root] += 0.5 * abs(impulse) * (abs(before) + abs(rate))
@@ -189,7 +189,7 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
     add = specialise(add, f"{name}_add", file)
 
     def gain(encounter):
-        """Write the gain of kinetic energy in a step, less what gravity gives, as the work of the islands."""
+        """Write the gain of kinetic energy in a step, less what gravity and conveyors give, as the work of the islands."""
         step, islands = encounter.step, encounter.scene.islands
         model, work, g = step.model, step.work, load3(step.model.gravity)
         islands[WORK] = 0.0
@@ -202,6 +202,10 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
             J = load9(fixed.inertia)
             twice = fixed.mass * (dot3(v, v) - dot3(v0, v0)) + dot3(w, mat_vec(J, w)) - dot3(w0, mat_vec(J, w0))
             islands[WORK, int(islands[ROOT, i])] += 0.5 * twice - encounter.dt * fixed.mass * dot3(g, v)
+        for i in range(encounter.scene.contacts.shape[0]):
+            contact = encounter.scene.contacts[i]
+            if contact.awake != 0:
+                islands[WORK, root_of(islands, work.bodies.shape[0] - 1, contact.a, contact.b)] -= contact.beta[0] * contact.drift[0] + contact.beta[1] * contact.drift[1]
 
     gain = specialise(gain, f"{name}_gain", file)
 
@@ -235,13 +239,13 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         for i in range(scene.contacts.shape[0]):
             contact = scene.contacts[i]
             if contact.awake != 0:
-                add(step, scene, contact.a, contact.b, contact.Ga[0], contact.Gb[0], contact.gamma)
-                add(step, scene, contact.a, contact.b, contact.Ga[1], contact.Gb[1], contact.beta[0])
-                add(step, scene, contact.a, contact.b, contact.Ga[2], contact.Gb[2], contact.beta[1])
+                add(step, scene, contact.a, contact.b, contact.Ga[0], contact.Gb[0], contact.gamma, 0.0)
+                for k in range(2):
+                    add(step, scene, contact.a, contact.b, contact.Ga[1 + k], contact.Gb[1 + k], contact.beta[k], contact.drift[k])
         for i in range(scene.limits.shape[0]):
             limit = scene.limits[i]
             ends, drag = limit_impulse(limit)
-            add(step, scene, limit.a, limit.b, limit.Ga, limit.Gb, ends + drag)
+            add(step, scene, limit.a, limit.b, limit.Ga, limit.Gb, ends + drag, 0.0)
         for i in range(scene.islands.shape[1]):  # friction that stops what other forces turn round gives nothing at the end
             scene.islands[OWN, i] = min(scene.islands[WORK, i], scene.islands[LAST, i])
         if tree:
@@ -252,7 +256,7 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
                 joint, at = step.model.joints[i], step.work.joints[i]
                 for k in range(joint.locks):
                     if joint.row_direction[k] < 0:  # what is driven does work of its own
-                        add(step, scene, joint.parent, joint.child, at.Gp[k], at.Gc[k], at.mu[k])
+                        add(step, scene, joint.parent, joint.child, at.Gp[k], at.Gc[k], at.mu[k], 0.0)
         for i in range(scene.islands.shape[1]):  # what joints give is the error of the step, and no work of contacts
             scene.islands[OWN, i] = min(scene.islands[OWN, i], scene.islands[WORK, i])
         if not bounces(scene):

@@ -181,8 +181,8 @@ def build_nodes(
             if contact.awake == 0:
                 continue
             at_end(contact, scene, bodies)
-            eta0 = 0.0
-            eta1 = 0.0
+            eta0 = -contact.drift[0]
+            eta1 = -contact.drift[1]
             for side in range(2):
                 body = contact.a if side == 0 else contact.b
                 if body == world:

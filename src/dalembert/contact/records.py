@@ -41,6 +41,8 @@ CONTACT = np.dtype([
         granted=0,
         # features: of a, in its frame; of b, in its frame
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
+        # velocity of the surface of b that the motion of b does not have, and its parts along the tangents (m/s)
+        belt=3, drift=2,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # at the end of the step: gap, normal and its gradient by a and by b

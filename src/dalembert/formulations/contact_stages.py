@@ -51,6 +51,8 @@ WOKEN = 12
 CLOSED = 1e-5
 #: what opens faster, and what closes with a larger impulse, than these parts of what gravity does in a step, is an event
 OPENS, PUSHES = 0.1, 1e-3
+#: what slid faster than so many times what gravity does in a step, and at its end with less than this part of that, was stopped by a blow
+SLIDES, STOPPED = 2.0, 0.5
 #: steps after a start until the forces of contacts have settled
 RIPE = 4
 
@@ -142,13 +144,25 @@ def changes(gap0, gap, push, least, speed, dt):
     return gap < least and push > PUSHES * speed
 
 
+@inline
+def stops(model, work, contact, speed):
+    """True when friction takes away at once what a contact slides with, as where it presses what slides into the ground (Painleve)."""
+    first = approach(model, work, contact.a, contact.b, contact.Ga[1], contact.Gb[1]) - contact.drift[0]
+    second = approach(model, work, contact.a, contact.b, contact.Ga[2], contact.Gb[2]) - contact.drift[1]
+    before = sqrt(first * first + second * second)
+    after = sqrt(contact.eta[0] * contact.eta[0] + contact.eta[1] * contact.eta[1])
+    return before > SLIDES * speed and after < STOPPED * before
+
+
 @kernel
-def is_settled(scene, dt, speed):
-    """True when what touches at the knot, and nothing else, does so at the end of the stage."""
+def is_settled(model, work, scene, dt, speed):
+    """True when what touches at the knot, and nothing else, does so at the end of the stage, and slides without a blow."""
     least = CLOSED * dt
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and changes(contact.gap0, contact.gap, contact.gamma / contact.weight, least, speed, dt):
+        if contact.awake == 0:
+            continue
+        if changes(contact.gap0, contact.gap, contact.gamma / contact.weight, least, speed, dt) or stops(model, work, contact, speed):
             return False
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
@@ -288,7 +302,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
         pose_at_guess(parts, gamma)
         place_rows(parts.model, parts.work, scene)
         outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 2, False, True)
-        if outcome == SOLVED and not is_settled(scene, dt, speed):
+        if outcome == SOLVED and not is_settled(parts.model, parts.work, scene, dt, speed):
             outcome = WOKEN
         return outcome, iterations, size, gamma
 
@@ -308,7 +322,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
             place_rows(model, work, scene)
             outcome, iterations, size = try_encounter(parts, state, gamma, (gamma / dt) ** 2, touching, scene, count, speed, 1, False, True)
             total += iterations
-            if outcome == SOLVED and not is_settled(scene, dt, speed):
+            if outcome == SOLVED and not is_settled(model, work, scene, dt, speed):
                 outcome = WOKEN
             if outcome != SOLVED:
                 return outcome, total, size, gamma, kept_used

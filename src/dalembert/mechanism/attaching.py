@@ -152,8 +152,12 @@ def _plane(element: Any, place: Place, _: Any) -> dict[str, Any]:
     return dict(normal=normal, offset=element.offset + float(normal @ place.position))
 
 
+def _ground(element: Any, place: Place, others: Any) -> dict[str, Any]:
+    return dict(_plane(element, place, others), velocity=place.turn @ element.velocity)
+
+
 #: by list, how elements follow the world that they were built in
 MOVES: dict[str, Callable[[Any, Place, Any], dict[str, Any]]] = {
     "bodies": _pose, "obstacles": _pose, "joints": _parent, "paths": _points, "strands": _points, "point_forces": _force, "penalties": _plane,
-    "grounds": _plane,
+    "grounds": _ground,
 }

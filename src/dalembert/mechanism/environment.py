@@ -1,7 +1,7 @@
 """What a mechanism's bodies may touch: the environment, single contact points, and the laws of pairs."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION = 0.5, 0.0
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A half-space of the environment: everything with ``normal . x < offset`` is solid."""
+    """A half-space of the environment: everything with ``normal . x < offset`` is solid. ``velocity`` (3,): that of its surface, along itself."""
 
     name: str
     normal: np.ndarray
@@ -29,6 +29,11 @@ class Ground:
     restitution: float
     layer: int = 1
     mask: int = 1
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        if abs(self.normal @ self.velocity) > 1e-9 * np.linalg.norm(self.velocity):
+            raise ModelError(f"ground {self.name!r}: its surface moves along itself, and velocity {self.velocity.tolist()} has a part along the normal {self.normal.tolist()}")
 
     def __repr__(self) -> str:
         return f"<ground {self.name!r}>"
@@ -142,11 +147,16 @@ class EnvironmentBuilder:
     @checked(name=NAME, layer=BITS, mask=BITS)
     def ground(
         self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: float = DEFAULT_FRICTION,
-        restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground",
+        restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground", velocity: ArrayLike = (0.0, 0.0, 0.0),
     ) -> Ground:
-        """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient."""
+        """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient.
+
+        ``velocity`` (m/s): that of a conveyor, whose surface moves along itself; friction acts against what slides on it.
+        """
+        towards = as_axis(normal, f"ground {name!r}: normal")
+        along = vector(velocity, 3, f"ground {name!r}: velocity")
         self._take_name(name, "ground")
-        ground = Ground(name, as_axis(normal, f"ground {name!r}: normal"), offset, *self._touch(name, friction, restitution, layer, mask))
+        ground = Ground(name, towards, offset, *self._touch(name, friction, restitution, layer, mask), along)
         self.grounds.append(ground)
         self._names[name] = ground
         return ground

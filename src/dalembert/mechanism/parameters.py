@@ -52,11 +52,11 @@ TABLE: dict[type, dict[str, str]] = {
     PointForce: {"force": "N"},
     Drag: {"linear": "N s/m", "angular": "N m s/rad"},
     Penalty: {"offset": "m", "stiffness": "N/m", "damping": "N s/m", "friction": "", "tangential": "N s/m"},
-    Ground: {**_TOUCH, "offset": "m"}, Obstacle: {**_TOUCH, "position": "m"}, HeightField: _TOUCH, Collider: {**_TOUCH, "position": "m"},
+    Ground: {**_TOUCH, "offset": "m", "velocity": "m/s"}, Obstacle: {**_TOUCH, "position": "m"}, HeightField: _TOUCH, Collider: {**_TOUCH, "position": "m"},
     ContactPoint: {**_TOUCH, "point": "m", "radius": "m"}, PairLaw: _TOUCH,
 }
 #: of these, those that may be negative
-SIGNED = ("ratio", "offset", "force", "points", "point", "position")
+SIGNED = ("ratio", "offset", "force", "points", "point", "position", "velocity")
 #: sizes of shapes that touch, m; mass and inertia of a body stay what they are
 SIZES = ("radius", "length", "size", "semi_axes")
 #: points of joints on either body, from its centre of mass, in body axes
@@ -207,7 +207,7 @@ def _change(mechanism: Mechanism, owner: str, element: Any, name: str, value: An
     elif isinstance(element, JointElement):
         new = replace(element, type=_with(element, name, value))
     elif name in SIGNED:
-        new = replace(element, **{name: _read_only(np.array(value)) if name in ("points", "point", "position") else value})
+        new = replace(element, **{name: _read_only(np.array(value)) if name in ("points", "point", "position", "velocity") else value})
     else:
         new = replace(element, **{name: coefficient(value, f"{owner}.{name}", 1.0 if name == "restitution" else np.inf)})
     if isinstance(element, PairLaw):

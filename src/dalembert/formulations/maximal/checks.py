@@ -31,3 +31,10 @@ def refuse_moving(mechanism: Mechanism, formulation: str) -> None:
                 f"{formulation} cannot take joint {joint.name!r}: a {type(joint.type).__name__} is no set of equations between two bodies. "
                 "Use Reduced, whose unknowns are its coordinates."
             )
+
+
+def refuse_conveyors(mechanism: Mechanism, what: str) -> None:
+    """Grounds whose surfaces move, where nothing asks how fast."""
+    for ground in mechanism.grounds:
+        if ground.velocity.any():
+            raise ModelError(f"{what} does not take the conveyor {ground.name!r}: set its velocity to zero, or choose steps of another method")

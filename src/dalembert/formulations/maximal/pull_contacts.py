@@ -112,6 +112,7 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
             own.gamma -= taken
         else:
             own.beta[k - 1] -= taken
+            add_to3(own.belt, -eta[k], load3(contact.Ga[k]))
         for c in range(6):
             field[0, k, c] = eta[k] * touch.velocity[AFTER, a, c] - impulse * ba[c]
             field[1, k, c] = eta[k] * touch.velocity[AFTER, b, c] - impulse * bb[c]

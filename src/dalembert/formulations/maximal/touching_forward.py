@@ -34,7 +34,7 @@ from dalembert.spatial.tuples import dot3, load3, load9, mat_t_mul, sub3
 #: points nearer (m) than this to a corner are that corner
 CORNER = 1e-10
 #: features of contacts with grounds
-FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "restitution", "friction")
+FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "belt", "restitution", "friction")
 
 
 class TouchingModel(NamedTuple):

@@ -43,7 +43,7 @@ class TouchingNames:
             return np.array(adjoint.grounds[what][at].sum(axis=0))
         if isinstance(element, Ground):
             at = [i for i, (_, _, ground) in enumerate(self.engine.grounds.sources) if ground is element]
-            return np.array(adjoint.grounds["offset"][at].sum())
+            return np.array(adjoint.grounds["belt"][at].sum(axis=0) if what == "velocity" else adjoint.grounds["offset"][at].sum())
         if isinstance(element, Collider | Body | Obstacle) and what in (*SIZES, "position"):
             return self._of_shape(element, what, adjoint)
         return None
