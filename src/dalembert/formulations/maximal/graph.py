@@ -25,7 +25,7 @@ class Graph(NamedTuple):
         """Scratch that nobody else uses, on the same graph: of its records the whole numbers say where nodes and blocks are."""
         made = new_work(model)
         for records, told in zip(made[:4], self.work[:4]):
-            for name in records.dtype.names:
+            for name in records.dtype.names or ():
                 if records.dtype[name].kind == "i":
                     records[name] = told[name]
         return made._replace(blocks=self.structure.new_blocks(), schedule=self.structure.schedule, vector=self.structure.new_vector())
