@@ -21,6 +21,8 @@ PART = 64_000_000
 
 def new_folder(folder: Path) -> Path:
     """A folder for the parts of a run, which holds none yet."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(f"{folder} is a file: parts of a run are written to a folder")
     folder.mkdir(exist_ok=True)
     if part_files(folder):
         raise ModelError(f"{folder} holds parts of a run already: choose another folder, or remove them")
