@@ -12,11 +12,12 @@ def ring(seed: int, inertias: tuple[float, ...] | None) -> da.Simulation:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(3, 6))
     points = np.cumsum(0.3 * rng.normal(size=(count + 1, 3)), axis=0)
-    mechanism, last = da.Mechanism("ring"), None
+    mechanism = da.Mechanism("ring")
+    last = mechanism.world
     for i in range(count):
         inertia = 10.0 ** rng.uniform(-14.0, -1.0) if inertias is None else inertias[i % len(inertias)]
         link = mechanism.body(f"link {i}", mass=1.0, inertia=inertia * np.eye(3), position=0.5 * (points[i] + points[i + 1]))
-        mechanism.joint(f"joint {i}", da.Spherical() if i % 2 else da.Universal(), last or mechanism.world, link, at=points[i])
+        mechanism.joint(f"joint {i}", da.Spherical() if i % 2 else da.Universal(), last, link, at=points[i])
         last = link
     mechanism.joint("close", da.Spherical(), mechanism.world, last, at=points[-1])
     return da.Simulation(mechanism, da.Reduced(dt=0.005))

@@ -27,7 +27,7 @@ from dalembert.checks import (
     shown,
     whole,
 )
-from dalembert.errors import ControlError, DalembertError, GradientError, ModelError, OverlapError
+from dalembert.errors import ControlError, DalembertError, GradientError, ModelError, OverlapError, Terminated
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
@@ -721,22 +721,23 @@ class Simulation:
         most = streaming.PART // (run_bytes(self._engine, self._mechanism) + series_bytes(self._mechanism)) if part is None else round(part / length)
         bar = Progress(steps, self._mechanism.name, "steps", progress)
         try:
-            parts = [(first, min(max(1, most), steps - first), length) for first in range(0, steps, max(1, most))]
-            for first, count, step in [*parts, *((steps, 1, step) for _, step in rest)]:
-                file = streaming.part_file(folder, len(files))
-                try:
-                    run = self._run(count, step, control, False)
-                except BaseException as error:
-                    computed = getattr(error, "trajectory", None)
-                    if computed is not None and len(computed) > 1:
-                        computed.save(file)
-                    raise
-                if len(run) > 1 or not files:
-                    run.save(file)
-                    files.append(file)
-                bar.update(first + len(run) - 1)
-                if run.interrupted or len(run) <= count:
-                    break
+            with ending_in_order():  # a signal finds a part that is computed and not yet written, too
+                parts = [(first, min(max(1, most), steps - first), length) for first in range(0, steps, max(1, most))]
+                for first, count, step in [*parts, *((steps, 1, step) for _, step in rest)]:
+                    file = streaming.part_file(folder, len(files))
+                    try:
+                        run = self._run(count, step, control, False)
+                    except BaseException as error:
+                        computed = getattr(error, "trajectory", None)
+                        if computed is not None and len(computed) > 1:
+                            computed.save(file)
+                        raise
+                    if len(run) > 1 or not files:
+                        streaming.write_part(run, file)
+                        files.append(file)
+                    bar.update(first + len(run) - 1)
+                    if run.interrupted or len(run) <= count:
+                        break
         finally:
             bar.close()
         return files
@@ -840,7 +841,15 @@ class Simulation:
             bar.close()
             if record is not None:
                 record.engine.tape = None
-        run = finish()
+        try:
+            with ending_in_order():
+                run = finish()
+        except KeyboardInterrupt:
+            interrupted = True
+            run = finish()
+        except Terminated as error:
+            keep(error, finish, self.time)
+            raise
         if watch is not None:
             watch.report(run, dt, self._energy_bound)
         warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
