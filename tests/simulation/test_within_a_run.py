@@ -105,3 +105,11 @@ def test_runs_that_are_none(tmp_path: Path):
     with pytest.raises(da.ModelError, match="is a file"):
         sim.stream(0.1, tmp_path / "file")
     assert sim.time == 0.0
+
+
+def test_contacts_at_knots_that_are_none():
+    contacts = da.Simulation(da.zoo.box_drop(), da.Variational(dt=0.01)).run(0.1).contacts()
+    for knot in (11, -12, 10**6):
+        with pytest.raises(da.ModelError, match=f"there is no knot {knot}"):
+            contacts.at(knot)
+    assert len(contacts.at(-11).gap) == len(contacts.at(0).gap)
