@@ -1,6 +1,8 @@
 """Bodies thrown at each other, judged by coal: nothing overlaps at a knot, nothing passes through, no impulse that is not due."""
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 from convex_oracle import KINDS, least_distance, random_shape
@@ -58,6 +60,18 @@ def test_caps_that_land_flat(formulation, seed, number):
     throw = Throw.random(np.random.default_rng([seed, number]))
     trajectory = da.Simulation(throw.mechanism, formulation(dt=throw.dt)).run(throw.steps * throw.dt)
     assert not throw.complaints(trajectory)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "number"), [(da.Variational, 2808), (da.Variational, 2130), (da.Implicit, 982), (da.Reduced, 929)],
+    ids=["cap on a hull", "ball from an edge to a face", "cap on a box", "cap on a hull, reduced"],
+)
+def test_features_that_change_within_a_step(formulation, number):
+    """Caps that lie flat at both ends of a step, whose lowest point jumps about, and a ball on an edge whose nearest feature is a face at the end."""
+    throw = Throw.random(np.random.default_rng([7302, zlib.crc32(b"throw"), number]))
+    trajectory = da.Simulation(throw.mechanism, formulation(dt=throw.dt)).run(throw.steps * throw.dt)
+    assert not throw.complaints(trajectory)
+    assert trajectory.substeps.max() <= 16
 
 
 def test_a_capsule_across_a_corner_of_a_box_is_seen():

@@ -34,8 +34,12 @@ class Throw:
         mechanism = da.Mechanism("thrown", gravity=(0, 0, 0))
         turns = random.normal(size=(2, 4))
         places = -far * toward + 0.05 * random.normal(size=3), np.zeros(3)
-        for name, place, turn in zip("ab", places, turns):
-            mechanism.body(name, random_shape(str(random.choice(KINDS)), random), position=place, orientation=turn, collide=True)
+        shapes = [random_shape(str(random.choice(KINDS)), random) for _ in "ab"]
+        matrices = Rotation.from_quat(turns, scalar_first=True).as_matrix()
+        while least_distance((places[0], matrices[0], shapes[0]), (places[1], matrices[1], shapes[1])) < 0.0:  # two large ones
+            places, far = (places[0] - 0.1 * toward, places[1]), far + 0.1
+        for name, place, turn, shape in zip("ab", places, turns, shapes):
+            mechanism.body(name, shape, position=place, orientation=turn, collide=True)
         mechanism.contact_pair("a", "b", friction=float(random.choice([0.0, 0.5])), restitution=float(random.choice([0.0, 0.0, 0.5])))
         mechanism.start("a", linear=speed * toward, angular=2.0 * speed * random.normal(size=3))
         mechanism.start("b", angular=2.0 * speed * random.normal(size=3))

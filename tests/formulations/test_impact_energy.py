@@ -110,6 +110,13 @@ def test_stages_gain_no_energy_in_impacts(formulation):
         assert rise(run.energy().total) < 1e-2, seed
 
 
+def test_limits_that_are_hit_while_joints_whirl_create_little_energy():
+    """Velocities after impacts have to fit the joints before BDF2 goes on from them: these gained from 10 to 50 % without."""
+    for seed in (78, 114, 126, 137):
+        _, run, _ = thrown(seed, formulation=da.Implicit, jointed=True)
+        assert rise(run.energy().total) < 0.035, seed
+
+
 def leaning(friction: float, restitution: float, **options) -> tuple[float, float]:
     """Kinetic energy (J) before and after a rod hits the floor with one end while it slides: Kane's paradox."""
     scene = da.Mechanism("rod")

@@ -5,6 +5,7 @@ What was said to be written is there, nothing is half there, and the next start 
 from __future__ import annotations
 
 import csv
+import ctypes
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -27,6 +29,9 @@ from sandbox import measured
 import dalembert as da
 from dalembert.kernels import cache as kernel_cache
 
+#: of Linux: what children leave behind when they die become our own, which we can wait for
+PR_SET_CHILD_SUBREAPER = 36
+
 
 @cache
 def run() -> da.Trajectory:
@@ -35,6 +40,7 @@ def run() -> da.Trajectory:
 
 def killed(work: Callable[[Callable[[int], object]], object], seconds: float) -> int:
     """Fork, let the child work and say how far it is, and kill it. The last that it said, or -1."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -51,6 +57,9 @@ def killed(work: Callable[[Callable[[int], object]], object], seconds: float) ->
     except ProcessLookupError:  # it had not begun, or was done
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    with suppress(ChildProcessError):  # and what it started, which is ours then: while that is dying it may be writing still
+        while True:
+            os.waitpid(-child, 0)
     data = b""
     while select.select([reading], [], [], 0.0)[0] and (part := os.read(reading, 2**16)):
         data += part

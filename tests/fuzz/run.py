@@ -98,6 +98,9 @@ def main() -> int:
         if options.trial is not None:
             break
     print(summary(done, failures), flush=True)
+    for module in {id(module): module for name, (_, module) in known.items() if name in chosen}.values():
+        if hasattr(module, "told") and module.told():
+            print(module.told(), flush=True)
     if options.report:
         options.report.write_text(json.dumps({"done": done, "failures": failures}))
     return 1 if failures else 0

@@ -213,6 +213,38 @@ def test_parts_stay_when_a_run_ends_early(error: BaseException, tmp_path: Path, 
     assert len(da.Trajectory.load(tmp_path / "interrupted")) == 26
 
 
+@pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGTERM, da.Terminated), (signal.SIGINT, None), (0, da.SaveError)], ids=["SIGTERM", "Ctrl-C", "full disk"],
+)
+def test_a_part_that_is_being_written_is_not_lost(
+    number: int, ends: type[BaseException] | None, tmp_path: Path, whole: da.Trajectory, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What ends the program in that moment waits until the part is written; where that cannot be, the error has it."""
+    pytest.importorskip("h5py")
+    save, saved = da.Trajectory.save, []
+
+    def broken(self: da.Trajectory, path: Path) -> None:
+        saved.append(path)
+        if len(saved) == 2 and number == 0:
+            raise da.SaveError("the disk is full")
+        if len(saved) == 2:
+            os.kill(os.getpid(), number)
+        save(self, path)
+
+    monkeypatch.setattr(da.Trajectory, "save", broken)
+    sim = simulation()
+    if ends is None:
+        assert len(sim.stream(0.5, tmp_path / "run", part=0.1)) == 2
+    else:
+        with pytest.raises(ends) as caught:
+            sim.stream(0.5, tmp_path / "run", part=0.1)
+        assert caught.value.trajectory.time[-1] == pytest.approx(sim.time)  # type: ignore[attr-defined]
+    kept = da.Trajectory.load(tmp_path / "run")
+    assert sim.time == pytest.approx(0.2)
+    assert len(kept) == (11 if number == 0 else 21)
+    assert is_start_of(kept, whole)
+
+
 def test_parts_of_different_runs_are_not_joined(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     sim = simulation()

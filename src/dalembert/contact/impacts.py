@@ -27,7 +27,7 @@ ROOT, WORK, SIZE, PART, LOW, HIGH, WORK_LOW, WORK_HIGH, WORK_NONE, OWN, KINETIC,
 #: numbers of an island
 NUMBERS = 13
 #: largest part of the kinetic energy that contacts and limits may put in, and how many times the tolerance rates may be off
-GAIN, OFF = 0.02, 10.0
+GAIN, OFF = 0.01, 10.0
 #: angle (rad) within a step by which an impact may change the turn of a body: with more, the methods themselves put energy in
 TURN = 0.5
 #: work counts as positive above this part of the size of its terms, which is what the interior point leaves of it

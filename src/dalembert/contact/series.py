@@ -41,6 +41,8 @@ class ContactSeries:
 
     def at(self, knot: int) -> ContactSeries:
         """The contacts of the step that ended at a knot; negative ones count from the end."""
+        if not -len(self.time) <= knot < len(self.time):
+            raise ModelError(f"there is no knot {knot}: these contacts are of {len(self.time)} knots")
         return self._where(self.knot == (knot if knot >= 0 else len(self.time) + knot))
 
     def least_gap(self) -> np.ndarray:

@@ -11,11 +11,11 @@ from math import pi, sqrt
 
 from dalembert.contact.distance import best_normal, core_distance, local_distance, signed_distance
 from dalembert.contact.events import OVERLAP, lies_flat
-from dalembert.contact.geometry import at_end, at_knot
+from dalembert.contact.geometry import at_end, at_knot, lowest
 from dalembert.contact.narrow import put_features
 from dalembert.contact.placing import lowest_support, put_plane, put_smooth
 from dalembert.contact.polyhedra import put_crossed
-from dalembert.contact.records import CYLINDER, POLYHEDRON, SMOOTH
+from dalembert.contact.records import BALL_SUPPORT, CYLINDER, POLYHEDRON, SMOOTH
 from dalembert.contact.rounded import hold, is_smooth
 from dalembert.contact.support import separation, top
 from dalembert.kernels import inline, kernel
@@ -290,8 +290,20 @@ def was_apart(scene):
 
 
 @kernel
+def pin(contact, scene, bodies):
+    """Of a circle that lies flat at the knot, hold the point alone that is lowest at the end: if it lies flat there too, the lowest point jumps about on it."""
+    if contact.awake != 0 and lies_flat(contact, bodies):
+        a = bodies[contact.a]
+        low, _ = lowest(contact, load9(a.Rn), mat_vec(load9(bodies[contact.b].Rn), load3(contact.normal)))
+        store3(contact.point, mat_t_vec(load9(a.Rn), low))
+        contact.support = BALL_SUPPORT
+        contact.radius = 0.0
+        waken(contact, scene, bodies)
+
+
+@kernel
 def straighten(bodies, scene, tries):
-    """Give pairs whose distance is their gap, though they may come to touch in more than one point, a half-space instead.
+    """Give pairs whose distance is their gap, though they may come to touch in more than one point, a half-space instead; pin circles that lie flat.
 
     For steps without a solution after ``tries`` others: there the direction of the distance jumps. At first one feature is held against the
     half-space (further ones come with the watch), then all that are over it.
@@ -301,6 +313,8 @@ def straighten(bodies, scene, tries):
         pair = shapes.pairs[k]
         ga = shapes.geometries[pair.i]
         gb = shapes.geometries[pair.j]
+        for s in range(pair.first, pair.first + pair.slots):
+            pin(scene.contacts[s], scene, bodies)
         if gb.form < CYLINDER or is_smooth(ga, gb):
             continue
         first = pair.first
@@ -371,6 +385,8 @@ def watch(bodies, scene, guessed):
             t = 1.0  # a ball: its nearest feature at the end
         if guessed or not touches or pair.slots == 1:
             least = put_at(pair, scene, bodies, phi_a, phi_b, t, n)
+        if pair.slots == 1 and least > -OVERLAP:  # a ball that has this feature already: it leaves an edge for a face
+            least = put_at(pair, scene, bodies, phi_a, phi_b, 1.0, n)
         if least > -OVERLAP and not put_between(pair, scene, bodies, phi_a, phi_b, t, n):
             return -1 - k
     return count

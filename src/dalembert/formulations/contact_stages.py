@@ -85,6 +85,7 @@ class Stages(NamedTuple):
     bear: Any  # (parts, gamma, scene, again) -> how many bearings are not yet bounded by the load that they carry
     keep_stage: Any  # (parts, stage, gamma): derivatives of a solved stage
     combined_end: Any  # (parts, state, b, dt): the end pose of a method that is not stiffly accurate
+    misfits: Any  # (parts, dt) -> whether the velocities at the end of an impact do not fit the joints there
     turns_far: Any  # (parts, state, gamma) -> whether a loop may have come out on another branch
     accept: Any  # (parts, state, gamma, after): the last stage is the next knot
     combine: Any  # (parts, state, b, dt, after): the next knot from the stages' derivatives
@@ -209,7 +210,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
     ``limit_work``: of ``build_granting`` for it.
     """
     (recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
-     combined_end, turns_far, accept, combine, finish, record, keep) = stages
+     combined_end, misfits, turns_far, accept, combine, finish, record, keep) = stages
 
     def return_to_knot(parts, state, smooth):
         """Put the knot's pose into the work, whose bodies went along with the iterate."""
@@ -397,6 +398,10 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
             stages = 1
             if entry >= 0 and outcome == SOLVED:
                 kept_used = keep(parts, state, scene, taped, entry, kept, before, dt, dt, 0, 1, 1, AFTER_SMOOTH if smooth else AT_KNOT)
+        # of an impact, or of the step with which BDF2 starts anew after it: what the next steps make of velocities that do not fit is not small
+        anew = resting < inf or (options.multistep == 2 and not smooth and state.clock[0] > 0.0)
+        if outcome == SOLVED and anew and options.multistep != 1 and misfits(parts, dt):
+            return GAINED, total, size, gamma, 0, before
         if outcome == SOLVED:
             recall_pose(parts, state, smooth)
             if touching.compliance > 0.0 and turns_far(parts, state, gamma):

@@ -31,6 +31,7 @@ STIFF = 1e6  # weight of a body whose velocity was asked for, relative to its ma
 DENSE = 200  # size of a system that is solved with all its zeros
 HEAVY = 1e3  # that weight where it only decides what closes the last of the rows
 LARGEST, BOLD = 0.5, 0.3  # rad by which bodies turn at most in a step that closes loops, and in one that may open them first
+SMALLEST = 0.1  # part of the levers of a body's joints below which no radius of gyration counts when loops are closed
 
 
 @dataclass
@@ -266,9 +267,16 @@ def _block_diagonal(blocks: np.ndarray) -> Any:
 
 
 def _size_matrix(model: Model) -> Any:
-    """The metric of poses: metres, and radians times the radius of gyration. Masses do not matter to it."""
-    size = np.ones((len(model.bodies) - 1, 6))
-    size[:, 3:] = model.bodies["length"][:-1, None] ** 2
+    """The metric of poses: metres, and radians times the radius of gyration. Masses do not matter to it.
+
+    Points in place of bodies turn as if they had a part ``SMALLEST`` of the levers of their joints: for nothing they would be turned anywhere.
+    """
+    joints, length = model.joints, model.bodies["length"]
+    lever = np.zeros(len(length))
+    for end, point in (("parent", "point_parent"), ("child", "point_child")):
+        np.maximum.at(lever, joints[end], np.linalg.norm(joints[point], axis=1))
+    size = np.ones((len(length) - 1, 6))
+    size[:, 3:] = np.maximum(length, SMALLEST * lever)[:-1, None] ** 2
     return sparse.csr_matrix((size.ravel(), np.arange(size.size), np.arange(size.size + 1)))
 
 

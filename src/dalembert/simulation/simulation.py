@@ -27,7 +27,7 @@ from dalembert.checks import (
     shown,
     whole,
 )
-from dalembert.errors import DalembertError, GradientError, ModelError, OverlapError
+from dalembert.errors import ControlError, DalembertError, GradientError, ModelError, OverlapError, Terminated
 from dalembert.formulations.derivatives import Differentiable
 from dalembert.formulations.engine import Engine, Formulation, Knot, Start
 from dalembert.mechanism.forces import Path
@@ -97,6 +97,9 @@ class Simulation:
     of the energy that moves about in it, though nothing puts any in, gives an ``EnergyWarning``; None for no watch.
     """
 
+    #: whether a run of it is under way
+    _running = False
+
     @checked(mechanism=ANYTHING, target_tolerance=NOT_NEGATIVE, energy_bound=NOT_NEGATIVE | NOTHING)
     def __init__(
         self, mechanism: Mechanism, formulation: Formulation, *, target_tolerance: float = 1e-6, energy_bound: float | None = 0.1,
@@ -131,6 +134,7 @@ class Simulation:
 
     def _begin(self, start: Start, clock: tuple[float, int, float]) -> None:
         """Start from a pose with velocities."""
+        self._stands()
         inputs = np.zeros(input_count(self._mechanism))
         self._state = State(self._kind, clock, self._engine.start(start), inputs)
         self._moved = False
@@ -144,7 +148,7 @@ class Simulation:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update({name: value for name, value in kept.items() if name != "asked"})
         self._source = self._mechanism
-        self._single = self._knot = self._last = self._looks = None
+        self._single = self._knot = self._last = self._look = self._before = None
         self._take(self._mechanism)
         self._setup.restore(kept["asked"])
 
@@ -180,6 +184,7 @@ class Simulation:
 
     def restore(self, state: State) -> None:
         """Go back to a state of this mechanism in this formulation."""
+        self._stands()
         if not isinstance(state, State):
             raise ModelError(f"restore needs a state of a simulation, got {type(state).__name__}")
         if state.kind != self._kind or state.numbers.shape != self._state.numbers.shape:
@@ -195,6 +200,7 @@ class Simulation:
 
         Parameters set since stay. Other starts: ``set_joint`` after it, or ``restore`` of a state that was kept.
         """
+        self._stands()
         origin = self._origin
         if origin is None:
             return
@@ -202,6 +208,14 @@ class Simulation:
         self._setup.restore(origin.asked)
         self._moved, self._knot, self._last = origin.moved, None, None
         self._single = None if self._targets or self._inputs else self._single
+
+    def _stands(self) -> None:
+        """Nothing may move a simulation from within its own run: the steps that follow would be those of neither motion."""
+        if self._running:
+            raise ControlError(
+                f"{self._mechanism.name!r} is in the middle of a run: functions that it calls may look at the simulation, but not run, set or restore it. "
+                "A controller returns forces and targets; look ahead on a copy (copy.deepcopy), and change the simulation between runs or steps"
+            )
 
     def _leave(self) -> None:
         """Remember where the first step begins."""
@@ -338,6 +352,7 @@ class Simulation:
 
         Raises ModelError, and changes nothing, for an unknown name or a value that makes no sense.
         """
+        self._stands()
         changed, origin = with_parameters(self._mechanism, values), self._origin
         before = self._mechanism, self._engine, self._setup, self._state
         here, clock = self._here(), self._state.clock
@@ -392,6 +407,7 @@ class Simulation:
 
     def _set(self, change: Callable[[Setup], Start]) -> None:
         """Change the start; what a run has reached is what a new setting starts from."""
+        self._stands()
         setup = self._setup
         if self._moved:
             setup.resume(self._here())
@@ -411,6 +427,7 @@ class Simulation:
         ``acceleration`` to follow from where the joint is now, numbers or functions of time; given along with a function, they are
         its derivatives, which are differenced otherwise. The target of a velocity servo is a rate, whichever way it is given.
         """
+        self._stands()
         element = self._joint(joint)
         if not element.type.follows:
             advice = "make it with drive='motion' or a servo" if element.type.freedom else "it locks every direction"
@@ -436,6 +453,7 @@ class Simulation:
         Numbers, or a function of time (s) that gives them, which is asked for at the times that the method needs. What a
         controller returns for the same name goes before it.
         """
+        self._stands()
         if name not in self._mechanism:
             raise ModelError(f"{self._mechanism.name!r} has nothing named {name!r} to push")
         inputs = {key: item for key, item in self._inputs.items() if key != name}
@@ -481,6 +499,7 @@ class Simulation:
 
         Does nothing where there are none of either. Raises OverlapError, or AssemblyError for limits, and changes nothing where no such pose is found.
         """
+        self._stands()
         engine: Any = self._engine
         if not hasattr(engine, "resolve_overlaps"):
             return
@@ -530,6 +549,7 @@ class Simulation:
 
         found = find_equilibrium(self._situation(goals=True), stable)
         if move:
+            self._stands()
             self._setup.resume(found.start)
             self._begin(found.start, self._state.clock)
             self._moved = True
@@ -616,6 +636,7 @@ class Simulation:
 
     def step(self, control: Mapping[str, Input] | None = None) -> None:
         """Advance by one step, with inputs as a controller would return them."""
+        self._stands()
         self._leave()
         if self._single is None:
             self._single = _Single(self._mechanism, self._engine)
@@ -666,6 +687,8 @@ class Simulation:
         axes). A force may also be a function of time (s), which is asked for at the times that the method needs. ``dt`` (s): another step than the formulation's,
         for this run. A duration that is no multiple of the step ends with a shorter one.
 
+        Nothing that is called in a run may itself run, set or restore the simulation, which is a ``ControlError``; copies of it may go ahead.
+
         Ctrl-C stops the run and returns what was computed, with ``Trajectory.interrupted`` true. An error, of a step or of the controller, and
         ``Terminated`` on SIGTERM bring it along as their ``trajectory``; the simulation stays at the last good knot. A run that would not
         fit into memory is refused before it begins; ``stream`` writes to files instead. ``progress``: show a bar (by default on long runs in a terminal). ``tape``: remember what derivatives
@@ -698,22 +721,23 @@ class Simulation:
         most = streaming.PART // (run_bytes(self._engine, self._mechanism) + series_bytes(self._mechanism)) if part is None else round(part / length)
         bar = Progress(steps, self._mechanism.name, "steps", progress)
         try:
-            parts = [(first, min(max(1, most), steps - first), length) for first in range(0, steps, max(1, most))]
-            for first, count, step in [*parts, *((steps, 1, step) for _, step in rest)]:
-                file = streaming.part_file(folder, len(files))
-                try:
-                    run = self._run(count, step, control, False)
-                except BaseException as error:
-                    computed = getattr(error, "trajectory", None)
-                    if computed is not None and len(computed) > 1:
-                        computed.save(file)
-                    raise
-                if len(run) > 1 or not files:
-                    run.save(file)
-                    files.append(file)
-                bar.update(first + len(run) - 1)
-                if run.interrupted or len(run) <= count:
-                    break
+            with ending_in_order():  # a signal finds a part that is computed and not yet written, too
+                parts = [(first, min(max(1, most), steps - first), length) for first in range(0, steps, max(1, most))]
+                for first, count, step in [*parts, *((steps, 1, step) for _, step in rest)]:
+                    file = streaming.part_file(folder, len(files))
+                    try:
+                        run = self._run(count, step, control, False)
+                    except BaseException as error:
+                        computed = getattr(error, "trajectory", None)
+                        if computed is not None and len(computed) > 1:
+                            computed.save(file)
+                        raise
+                    if len(run) > 1 or not files:
+                        streaming.write_part(run, file)
+                        files.append(file)
+                    bar.update(first + len(run) - 1)
+                    if run.interrupted or len(run) <= count:
+                        break
         finally:
             bar.close()
         return files
@@ -732,6 +756,15 @@ class Simulation:
     def _run(
         self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool = False, derivative: Any = None, residuals: bool = False,
     ) -> Trajectory:
+        self._stands()
+        self._running = True
+        try:
+            return self._go(steps, dt, control, progress, tape, derivative, residuals)
+        finally:
+            self._running = False
+
+    def _go(self, steps: int, dt: float, control: Control | None, progress: bool | None, tape: bool, derivative: Any, residuals: bool) -> Trajectory:
+        """Cover some steps and read what happened."""
         engine, begun, mechanism = self._engine, self._state, self._mechanism
         check_run(engine, mechanism, steps)
         self._leave()
@@ -808,7 +841,15 @@ class Simulation:
             bar.close()
             if record is not None:
                 record.engine.tape = None
-        run = finish()
+        try:
+            with ending_in_order():
+                run = finish()
+        except KeyboardInterrupt:
+            interrupted = True
+            run = finish()
+        except Terminated as error:
+            keep(error, finish, self.time)
+            raise
         if watch is not None:
             watch.report(run, dt, self._energy_bound)
         warn_of_far_turns(self._formulation, run.bodies, run.orientation, run.substeps, dt)
@@ -855,6 +896,8 @@ class Simulation:
 
 def _pieces(duration: float, dt: float) -> list[tuple[int, float]]:
     """Numbers of steps and their lengths (s) that make up a duration: those of ``dt``, and a shorter one where they do not."""
+    if duration <= ROUNDING * dt:
+        raise ModelError(f"a run of {duration:g} s is none at all beside steps of {dt:g} s: let it be longer, or the step smaller")
     steps = int(duration / dt + ROUNDING)
     rest = duration - steps * dt
     whole, last = [(steps, dt)] * (steps > 0), [(1, rest)] * (rest > ROUNDING * dt)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, Terminated
+from dalembert.simulation.ending import keep
 from dalembert.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ PART = 64_000_000
 
 def new_folder(folder: Path) -> Path:
     """A folder for the parts of a run, which holds none yet."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(f"{folder} is a file: parts of a run are written to a folder")
     folder.mkdir(exist_ok=True)
     if part_files(folder):
         raise ModelError(f"{folder} holds parts of a run already: choose another folder, or remove them")
@@ -30,6 +33,22 @@ def new_folder(folder: Path) -> Path:
 def part_file(folder: Path, number: int) -> Path:
     """Where a part is written."""
     return folder / f"part-{number:06d}.h5"
+
+
+def write_part(part: Trajectory, file: Path) -> None:
+    """Write a part; what ends the program meanwhile waits until it is written, and an error brings it along as its ``trajectory``."""
+    try:
+        part.save(file)
+    except KeyboardInterrupt:
+        part.save(file)
+        part.interrupted = True
+    except Terminated as error:
+        part.save(file)
+        keep(error, lambda: part, float(part.time[-1]))
+        raise
+    except BaseException as error:
+        keep(error, lambda: part, float(part.time[-1]))
+        raise
 
 
 def part_files(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from dalembert.formulations.implicit.encounter import (
     combined_end,
     guess,
     limit_work,
+    misfits,
     pose_at_guess,
     recall_pose,
     solve_encounter,
@@ -106,6 +107,11 @@ def combined_end_(parts, state, b, dt):
 
 
 @inline
+def misfits_(parts, dt):
+    return misfits(parts.model, parts.work, parts.own, dt)
+
+
+@inline
 def turns_far(parts, state, gamma):
     return step.turns_far(state, parts.own, gamma)
 
@@ -147,6 +153,6 @@ run_contact_steps = build_contact_steps(
     "contact", __file__, solve=solve_encounter, limit_work=limit_work,
     stages=Stages(
         recall_, recall_pose_, carry_on_, aggregate, aggregate_stage, guess_, pose_at_guess_, set_targets_, problem, clear, bear_, keep_stage,
-        combined_end_, turns_far, accept, combine, finish, record_, keep,
+        combined_end_, misfits_, turns_far, accept, combine, finish, record_, keep,
     ),
 )

@@ -6,6 +6,7 @@ from dalembert.contact.nodes import build_nodes
 from dalembert.formulations.implicit.equations import (
     add4,
     balance,
+    flow,
     jacobian,
     load_vector,
     move,
@@ -23,6 +24,9 @@ from dalembert.kernels import inline, kernel
 from dalembert.solvers.interior_point import build_interior_point, on_graph
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4, store9, sub3
+
+#: largest part of their energy that velocities after an impact may have across the joints
+MISFIT = 5e-4
 
 
 @kernel
@@ -115,6 +119,41 @@ def recall_pose(model, work, state, smooth):
             store3(body.w, (0.0, 0.0, 0.0))
         store3(body.p, scale3(fixed.mass, sub3(v, load3(body.v))))
         store3(body.l, mat_vec(load9(fixed.inertia), sub3(omega, load3(body.w))))
+
+
+@inline
+def along_row(model, own, i, row):
+    """(rate of body ``i`` along a row of a joint at the end of the stage, inverse of its mass there)."""
+    fixed, body = model.bodies[i], own.bodies[i]
+    turned = mat_vec(load9(fixed.inertia_inverse), load3(row[3:]))
+    return flow(row, body), dot3(load3(row), load3(row)) / fixed.mass + dot3(load3(row[3:]), turned)
+
+
+@kernel
+def misfits(model, work, own, dt):
+    """Whether the velocities at the end of an impact have more than the part ``MISFIT`` of their energy across the joints, which allow none there.
+
+    Those of backward Euler are means over the step, and fit the joints in its middle: the steps that follow would turn what does not fit into
+    motion that joints do allow. That of a fall over the step counts as energy besides.
+    """
+    world, g = work.bodies.shape[0] - 1, load3(model.gravity)
+    across = 0.0
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        for k in range(joint.locks):
+            if joint.row_direction[k] < 0:  # what is driven moves
+                rate, inverse_mass = along_row(model, own, joint.child, at.Gc[k])
+                if joint.parent != world:
+                    other, more = along_row(model, own, joint.parent, at.Gp[k])
+                    rate += other
+                    inverse_mass += more
+                across += 0.5 * rate * rate / inverse_mass
+    kinetic = 0.0
+    for i in range(world):
+        fixed, body = model.bodies[i], own.bodies[i]
+        v, w = load3(body.v), load3(body.spin)
+        kinetic += 0.5 * (fixed.mass * (dot3(v, v) + dt * dt * dot3(g, g)) + dot3(w, mat_vec(load9(fixed.inertia), w)))
+    return across > MISFIT * kinetic
 
 
 @inline

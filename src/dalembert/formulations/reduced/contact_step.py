@@ -181,6 +181,12 @@ def combined_end(parts, state, b, dt):
 
 
 @inline
+def misfits(parts, dt):
+    """Never: joints of a tree hold by the coordinates themselves."""
+    return False
+
+
+@inline
 def turns_far(parts, state, gamma):
     return step.turns_far(plain(parts, gamma), state) or not step.within_splines(parts.tree, parts.own)
 
@@ -216,6 +222,6 @@ run_contact_steps = build_contact_steps(
     "contact", __file__, solve=solve_encounter, limit_work=limit_work,
     stages=Stages(
         recall, recall_pose, carry_on, aggregate, aggregate_stage, guess, pose_at_guess, set_targets, problem, clear, bear, keep_stage,
-        combined_end, turns_far, accept, combine, finish, record, keep,
+        combined_end, misfits, turns_far, accept, combine, finish, record, keep,
     ),
 )

@@ -139,7 +139,7 @@ def pull_equations(interval, bars):
 
 @kernel
 def pull_law_row(interval, bars, index, k):
-    """A compliant row: mu + h d rate + a moved/dt - spin - dt servo."""
+    """A compliant row: mu + h d rate + a moved/dt - spin - h servo."""
     model, work, dt, h = interval.model, interval.work, interval.dt, interval.h
     joint, at, bar = model.joints[index], work.joints[index], bars.joints[index]
     direction, b = joint.row_direction[k], bar.b[k]
@@ -153,10 +153,10 @@ def pull_law_row(interval, bars, index, k):
         weight = b * joint.armature[direction] / dt
         pull_moved(model, work, bars, index, direction, weight, -1.0)
     if joint.follows[direction]:
-        K, D = pull_servo(bar, joint, direction, -b * dt, at.target[direction], at.coordinate[direction] + moved, moved / dt)
-        weight = -b * dt * (K + D / dt)
+        K, D = pull_servo(bar, joint, direction, -b * h, at.target[direction], at.coordinate[direction] + moved, moved / dt)
+        weight = -b * h * (K + D / dt)
         if weight != 0.0:
-            pull_moved(model, work, bars, index, direction, weight, b * D / weight)
+            pull_moved(model, work, bars, index, direction, weight, b * h * D / dt / weight)
 
 
 @kernel

@@ -200,7 +200,7 @@ def balance(interval):
                 moved = coordinate_moved(bodies, joint, at, direction)
                 at.r[k] += joint.armature[direction] * moved / dt - at.spin[direction]
                 if joint.follows[direction]:
-                    at.r[k] -= dt * servo_at_end(joint, at, direction, moved, dt)[0]
+                    at.r[k] -= h * servo_at_end(joint, at, direction, moved, dt)[0]
                 size = max(size, row_size(model, joint, at, k))
             subtract_impulse(rp, at.Gp[k], at.mu[k])
             subtract_impulse(rc, at.Gc[k], at.mu[k])
@@ -417,7 +417,7 @@ def jacobian(interval):
                 if joint.follows[direction]:
                     moved = coordinate_moved(bodies, joint, at, direction)
                     _, stiffness, damping = servo_at_end(joint, at, direction, moved, dt)
-                    weight -= dt * (dt * stiffness + damping)
+                    weight -= h * (dt * stiffness + damping)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
                 add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, child.s, dt))
                 if not grounded:

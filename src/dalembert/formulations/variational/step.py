@@ -137,7 +137,7 @@ def step(model, state, targets, dt, options, work, after):
             break
     if spins_too_fast(work, dt):
         return TOO_FAST, iterations, size
-    if outcome == SOLVED and before > 0.0 and strains(model, work, before, dt, options.strain, options.tolerance):
+    if outcome == SOLVED and strains(model, work, before, dt, options.strain, options.tolerance):
         return STRAINED, iterations, size
     if outcome == SOLVED:
         finish(model, state, history, dt, work, after)

@@ -3,8 +3,9 @@
 Impulses mu at a knot between intervals of velocities u- and u+ change the kinetic energy by mu G (u- + u+) / 2. Rows that hold allow
 no velocity along G at the knot, so that this is the error of the step alone, of third order; near a pose at which a mechanism can
 turn over, or where links whip, it may be as large as the energy itself. Where the intervals, h- and h+, differ, the velocity at the
-knot is (h+ u- + h- u+) / (h- + h+). What falls from rest, and what rests but for the tolerance of its rows, has no kinetic energy to
-compare with: that of a fall over one step counts besides.
+knot is (h+ u- + h- u+) / (h- + h+); at a start, where there is no interval before it, u- is the velocity of the start, and the work is of
+second order and that of half a kick, which counts twice. What falls from rest, and what rests but for the tolerance of its rows, has no kinetic energy to compare with: that of a fall
+over one step counts besides.
 """
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def strains(model, work, before, dt, share, tolerance):
     kinetic = 0.0
     g = load3(model.gravity)
     fall = dt * dt * dot3(g, g)
-    early, late = dt / (before + dt), before / (before + dt)
+    early = dt / (before + dt) if before > 0.0 else 0.5
+    late = 1.0 - early
     for i in range(world):
         body, fixed = bodies[i], model.bodies[i]
         v, w = load3(body.v), load3(body.w)
@@ -64,4 +66,6 @@ def strains(model, work, before, dt, share, tolerance):
             for e in range(coupling.first, coupling.first + coupling.ends):
                 u = velocity[model.ends[e]]
                 done += work.couplings[i].mu * flow(work.ends[e].G, load3(u), load3(u[3:]))
+    if before == 0.0:
+        done *= 2.0
     return abs(done) > share * kinetic + 10.0 * tolerance * pressed
