@@ -17,8 +17,10 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.maximal.bars import Bars
 from dalembert.formulations.maximal.pull_knot import pull_row_rates, pull_row_values
+from dalembert.gradients.moving_pull import MovingPull
 from dalembert.gradients.placing_push import largest_turn, step_solved, turn_maps
 from dalembert.model.assembly import Closing, coordinate_errors, pose_saddle
+from dalembert.model.moving import relative_twist
 from dalembert.model.pose import direction_rows
 from dalembert.model.topology import place, spanning_tree, tree_order
 from dalembert.simulation.placing import Placed, Wishes
@@ -61,6 +63,8 @@ class PlacingPull:
         weights, _ = saddle.pull(bar.ravel())
         rows, ties, wishes = self.beginning._by_element(-weights, placed.held)
         pull_row_values(placement.model, placement.work, self.bars, rows, ties, wishes)
+        for element, weight in self.beginning.moving_weights(-weights):
+            wished[element.index, : element.type.freedom] += MovingPull(placement, element, self.bars).held(weight)
         self._take_pose()
         self._to_wishes(placement, rows, wishes, wished)
         return (bar.ravel() - G.T @ weights).reshape(-1, 6)
@@ -124,7 +128,7 @@ class PlacingPull:
         weights, directions = np.zeros((2, len(mechanism.joints), 6))
         for index, here, there in reversed(order):
             if mechanism.joints[index].name in placed.moved:
-                on_here = self._pull_joint(placement, index, here, there, bar[there], weights, directions)
+                on_here = self._pull_joint(placement, index, there, bar[there], weights, directions, wished)
                 if here >= 0:
                     bar[here] += on_here
                 continue
@@ -147,10 +151,20 @@ class PlacingPull:
         wished -= directions
         return before
 
-    @staticmethod
-    def _pull_joint(placement: Any, index: int, here: int, there: int, bar: np.ndarray, weights: np.ndarray, directions: np.ndarray) -> np.ndarray:
-        """(6,) what a moved joint passes on to the body before it; ``weights`` and ``directions`` (joints, 6) get those of its rows and coordinates."""
+    def _pull_joint(
+        self, placement: Any, index: int, there: int, bar: np.ndarray, weights: np.ndarray, directions: np.ndarray, wished: np.ndarray,
+    ) -> np.ndarray:
+        """(6,) what a moved joint passes on to the body before it; ``weights`` and ``directions`` (joints, 6) get those of its rows and coordinates,
+        ``wished`` the bars of coordinates that no pose tells.
+        """
         joint, work = placement.model.joints[index], placement.work
+        element = placement.mechanism.joints[index]
+        if not element.type.has_rows:
+            twist = relative_twist(placement, element)
+            by_there, by_here = (twist[:, 6:], twist[:, :6]) if there == joint["child"] else (twist[:, :6], twist[:, 6:])
+            found = np.linalg.solve(by_there.T, -bar)
+            wished[index, : int(joint["free"])] += MovingPull(placement, element, self.bars).held(found)
+            return by_here.T @ found
         held = [k for k in range(int(joint["locks"])) if joint["row_direction"][k] < 0]
         free = int(joint["free"])
         gradients = np.zeros((free, 12))

@@ -16,9 +16,10 @@ from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.gradients.names import PLACING, STANDING, START_JOINT, WEIGHING, Name
 from dalembert.gradients.placing_push import OFFSETS, STEP, PlacingPush, put_at, turns_of
 from dalembert.gradients.start_pull import StartPull
-from dalembert.mechanism.mechanism import Body
+from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
 from dalembert.model.assembly import mass_blocks, pose_saddle, velocity_equations, velocity_saddle
+from dalembert.model.moving import asked_rates, columns, twist_rows
 from dalembert.model.pose import joint_rates
 from dalembert.model.topology import tree_holds_all
 from dalembert.simulation.placing import Placed
@@ -59,6 +60,11 @@ class Beginning:
         element = self.owners.get(name.owner)
         stands = isinstance(element, STANDING) or (isinstance(element, Body) and name.what != "centre_of_mass")
         return name.kind == "start" or (name.what in PLACING and not stands) or (name.what in WEIGHING and (self.closed or not self.at_rest))
+
+    @property
+    def moves_unseen(self) -> bool:
+        """Whether there are joints that poses do not tell the coordinates of."""
+        return not all(joint.type.has_rows for joint in self.mechanism.joints)
 
     @property
     def closed(self) -> bool:
@@ -127,6 +133,8 @@ class Beginning:
         ends: list[float] = []
         for name, value in wishes.items():
             element = self.mechanism[name]
+            if not element.type.has_rows:
+                continue
             driven = self.model.joints["driven"][element.index, : len(value)] != 0
             ends += [float(r) for r, is_driven in zip(rate if name == owner else np.zeros(len(value)), driven) if not is_driven]
         if ends:
@@ -134,6 +142,11 @@ class Beginning:
         element = self.mechanism[owner]
         row = 0
         for joint, record in zip(self.mechanism.joints, self.model.joints):
+            if not joint.type.has_rows:
+                if joint is element:
+                    wanted[row : row + 6] = columns(self.setup.placement, joint).T @ rate
+                row += 6
+                continue
             for k in range(int(record["locks"])):
                 direction = int(record["row_direction"][k])
                 if joint is element and direction >= 0:
@@ -166,8 +179,16 @@ class Beginning:
         _, setup.wishes, setup.rates, setup.held, setup.carried, setup.history = self.kept
         return setup
 
-    def _put(self, setup: Setup, pose: np.ndarray) -> None:
-        put_at(setup.placement, self.position, self.orientation, self.coordinate, self.target, pose)
+    def _put(self, setup: Setup, pose: np.ndarray, coordinate: np.ndarray | None = None) -> None:
+        put_at(setup.placement, self.position, self.orientation, self.coordinate if coordinate is None else coordinate, self.target, pose)
+
+    def _known(self, name: Name, amount: np.ndarray) -> np.ndarray:
+        """(joints, 6) coordinates beside the start's own, where a joint without rows starts elsewhere: no pose tells its."""
+        coordinate = self.coordinate.copy()
+        if name.what == "start" and not self.mechanism[name.owner].type.has_rows:
+            index = self.mechanism[name.owner].index
+            coordinate[index, : amount.size] += amount.ravel()
+        return coordinate
 
     def _carried(self, name: Name, direction: np.ndarray, pose: np.ndarray) -> np.ndarray:
         """How settled velocities change with the pose, and with the geometry itself: their equations are differenced along both."""
@@ -181,7 +202,7 @@ class Beginning:
                 setup = self._changed(name, offset * step * direction, offset * step * pose)
             else:
                 setup = self._rest()
-                self._put(setup, offset * step * pose)
+                self._put(setup, offset * step * pose, self._known(name, offset * step * direction))
             return np.concatenate(velocity_equations(setup.placement, *setup.wished(), setup.rates, self.velocity, multipliers))
 
         change = np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
@@ -252,8 +273,11 @@ class Beginning:
         """The parts of gradients that come through the start, from its cotangents (n, 6), (n, 6), (joints, 6)."""
         pulled, found = StartPull(self, pose, velocity, [name.owner for name in names if name.what in START_JOINT]), {}
         self._rest().placement.evaluate()
+        apart = self.moves_unseen and (self.closed or not pulled.is_tree or bool(self.kept[3]))
         for name in names:
-            if name.what in WEIGHING:
+            if apart:
+                found[name.text] = self._pull_each(name, pose, velocity, target)
+            elif name.what in WEIGHING:
                 found[name.text] = self._pull_weighed(name, pulled)
             elif name.kind == "model":
                 left, turns = pulled.reshaped
@@ -287,7 +311,7 @@ class Beginning:
         if self.was_set(name.owner):
             bars = change @ pulled.wish(name.owner)
         elif pulled.is_tree:
-            bars = pulled.along_tree(name.owner, change, True)
+            bars = pulled.along_tree(name.owner, change, True) + pulled.unseen[element.index, :free]
         else:
             bars = pulled.of_joint(name.owner, pulled.placed, change, {}, held=False)
         bars = bars + target[element.index, :free] * driven
@@ -341,20 +365,46 @@ class Beginning:
             by_inertia = by_inertia + size * np.eye(3) / (2.0 * body["mass"])
         return np.array(by_mass) if name.what == "mass" else by_inertia
 
-    def _by_element(self, weights: np.ndarray, wishes: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of assembly's rows as those of joints' rows (joints, 6), couplings and wished directions (joints, 6)."""
+    def _by_element(self, weights: np.ndarray, wishes: dict, rates: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights of assembly's rows as those of joints' rows (joints, 6), couplings and wished directions (joints, 6); ``rates``: of velocities."""
         model = self.model
         rows, directions, ties = np.zeros((len(model.joints), 6)), np.zeros((len(model.joints), 6)), np.zeros(len(model.couplings))
-        held = np.arange(6) < model.joints["locks"][:, None]
-        count = int(held.sum())
-        rows[held] = weights[:count]
+        moving, count = self._moving_rows(wishes if rates else None)
+        own = np.ones(count, dtype=bool)
+        for _, places in moving:
+            own[places] = False
+        rows[np.arange(6) < model.joints["locks"][:, None]] = weights[:count][own]
         tied = model.couplings["law"] == 0
         ties[tied] = weights[count : count + int(tied.sum())]
         at = count + int(tied.sum())
         for name, value in wishes.items():
             element = self.mechanism[name]
             for i in range(len(value)):
-                if not model.joints["driven"][element.index, i]:
+                if element.type.has_rows and not model.joints["driven"][element.index, i]:
                     directions[element.index, i] = weights[at]
                     at += 1
         return rows, ties, directions
+
+    def _moving_rows(self, rates: dict | None) -> tuple[list[tuple[JointElement, slice]], int]:
+        """Where the rows of joints without rows of their own stand among those of joints, of which there are so many; ``rates``: wished ones, of velocities."""
+        found, count, joints = [], int(self.model.joints["locks"].sum()), self.mechanism.joints
+        if all(joint.type.has_rows for joint in joints):
+            return [], count
+        at = 0
+        for joint, locks in zip(joints, self.model.joints["locks"]):
+            size = int(locks)
+            if not joint.type.has_rows:
+                size = 6 if rates is None else len(self._twist_rows(joint, rates))
+                found.append((joint, slice(at, at + size)))
+            at += size
+        return found, at
+
+    def _twist_rows(self, joint: JointElement, rates: dict) -> np.ndarray:
+        placement = self.setup.placement
+        return twist_rows(placement, joint, ~np.isnan(asked_rates(placement, joint, rates)))
+
+    def moving_weights(self, weights: np.ndarray, rates: dict | None = None) -> list[tuple[JointElement, np.ndarray]]:
+        """Joints without rows of their own, with weights (6,) of their twists from those of assembly's rows; ``rates``: as asked, of velocities."""
+        return [
+            (joint, weights[places] if rates is None else self._twist_rows(joint, rates).T @ weights[places]) for joint, places in self._moving_rows(rates)[0]
+        ]

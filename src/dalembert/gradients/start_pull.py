@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.formulations.maximal.bars import Bars, new_bars
 from dalembert.formulations.maximal.pull_knot import pull_row_rates, pull_twist
+from dalembert.gradients.moving_pull import MovingPull, twist_in_world
 from dalembert.gradients.placing_pull import PlacingPull
 from dalembert.model.assembly import Saddle, pose_saddle
 from dalembert.model.pose import direction_rows
@@ -53,6 +54,8 @@ class StartPull:
         self.beginning, self.mechanism, self.model = beginning, beginning.mechanism, beginning.model
         self.pose, self.velocity, self.joints = pose, velocity, sorted(set(joints))
         self.bars: Bars = new_bars(self.model)
+        #: (joints, 6) bars of coordinates that no pose tells, from settled velocities
+        self.unseen = np.zeros((len(self.model.joints), 6))
 
     # ---- the two systems
 
@@ -110,7 +113,9 @@ class StartPull:
         setup.placement.evaluate()
         work = setup.placement.work
         for motion, weights in ((beginning.velocity, settled.weights), (settled.motion.reshape(-1, 6), forces)):
-            pull_row_rates(self.model, work, bars, np.ascontiguousarray(motion), *beginning._by_element(-weights, settled.asked))
+            pull_row_rates(self.model, work, bars, np.ascontiguousarray(motion), *beginning._by_element(-weights, settled.asked, rates=True))
+            for element, weight in beginning.moving_weights(-weights, settled.asked):
+                self.unseen[element.index, : element.type.freedom] += MovingPull(setup.placement, element, bars).moving(weight, motion)
         self._pull_carry(settled.left.copy())
         found = np.concatenate([bars.bodies["x"][:-1], bars.bodies["phi"][:-1]], axis=1)
         bars.bodies["x"], bars.bodies["phi"] = 0.0, 0.0
@@ -156,6 +161,9 @@ class StartPull:
                     at["x"][child] += by_point
                     at["phi"][child] += np.cross(self.model.joints["point_child"][index], local)
                     bars.joints["point_child"][index] += local
+                if not joint.type.has_rows:
+                    self.unseen[index, : joint.type.freedom] += MovingPull(setup.placement, joint, bars).own_twist(setup.rates[joint.name], line_bar, turn_bar)
+                    continue
                 turn_body = R[child].T @ (turn_bar + joint.type.lead * line_bar)
                 if joint.type.lead != 0.0:
                     bars.joints["pitch"][index] += line_bar @ turn / (2.0 * np.pi)
@@ -193,13 +201,17 @@ class StartPull:
         known = self.__dict__.setdefault("_twists", {})
         if element.index not in known:
             kind, joint = element.type, self.model.joints[element.index]
+            matrix = self.beginning.matrices[element.child.index]
+            point = self.beginning.position[element.child.index] + matrix @ joint["point_child"]
+            if not kind.has_rows:
+                known[element.index] = *twist_in_world(self.beginning.setup.placement, element), point
+                return known[element.index]
             gradients = np.zeros((kind.freedom, 12))
             direction_rows(self.model, self.beginning.setup.placement.work, element.index, gradients)
-            matrix = self.beginning.matrices[element.child.index]
             slides = np.array([kind_of in ("slide", "distance") for kind_of, _ in kind.directions], dtype=float)[:, None]
             turns = (1.0 - slides) * (gradients[:, 9:] @ matrix.T)
             lines = slides * gradients[:, 6:9] + kind.lead * turns
-            known[element.index] = lines, turns, self.beginning.position[element.child.index] + matrix @ joint["point_child"]
+            known[element.index] = lines, turns, point
         return known[element.index]
 
     def of_joint(self, name: str, solved: Solved, change: np.ndarray, first: Mapping[str, Any], held: bool = True) -> np.ndarray:

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import AssemblyError
 from dalembert.mechanism.mechanism import JointElement, Mechanism
 from dalembert.model.compile_forces import coupling_names
-from dalembert.model.moving import held_rows, rate_rows
+from dalembert.model.moving import asked_rates, held_rows, rate_rows
 from dalembert.model.placement import Placement
 from dalembert.model.pose import direction_rows
 from dalembert.model.records import CONSTRAINT, Model
@@ -124,10 +124,7 @@ def _add_moving(rows: Rows, placement: Placement, element: JointElement, rates: 
     if rates is None:
         values, gradients = held_rows(placement, element)
     else:
-        freedom = element.type.freedom
-        driven = joint["driven"][:freedom].astype(bool)
-        wished = rates.get(element.name, np.full(freedom, np.nan))
-        values, gradients = rate_rows(placement, element, np.where(driven, placement.work.joints["rate"][element.index, :freedom], wished))
+        values, gradients = rate_rows(placement, element, asked_rates(placement, element, rates))
     for value, gradient in zip(values, gradients):
         rows.add(element.name, value, [(joint["parent"], gradient[:6]), (joint["child"], gradient[6:])])
 

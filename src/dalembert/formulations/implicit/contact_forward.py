@@ -33,7 +33,7 @@ from dalembert.formulations.maximal.lasting import find_blows, lasting_forces, p
 from dalembert.formulations.maximal.stage_forces import read_steps
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, Touch
-from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
+from dalembert.formulations.maximal.touching_adjoint import forces_as_loads, turned_forces
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.kernels import kernel
@@ -69,9 +69,10 @@ class ContactForward(ImplicitForward):
         change: InputBars,
     ) -> None:
         forces = Forces(*(array[:knots] for array in recording.tape))
-        loads = forces_as_loads(inputs, carry_back(forces), knots)
+        carried = carry_back(forces)
+        loads = forces_as_loads(inputs, carried, knots, engine.balls, coordinates)
         super().__init__(engine, recording.plain, loads, knots, dt, coordinates, [one.model for one in models], step, change)
-        self.sources = read_steps(forces)
+        self.sources, self.pressing = read_steps(forces), carried.friction + carried.limit
         bodies, joints, _ = engine.sizes
         self.exerts = 6 * bodies + 6 * joints
         #: tangents of what the step that ends at a knot exerts on bodies and along directions; at the first, of the first step
@@ -189,6 +190,9 @@ class ContactForward(ImplicitForward):
         wrench, along = np.split(self.exerting[self.sources], [6 * bodies], axis=1)
         self.felt = wrench.reshape(self.knots, bodies, 6), along.reshape(self.knots, joints, 6)
         return super().outputs()
+
+    def turn_felt(self) -> None:
+        self.felt = self.felt[0], turned_forces(self, self.pressing, self.felt[1])
 
     def close_nodes(self) -> None:
         self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)  # the scene is used again

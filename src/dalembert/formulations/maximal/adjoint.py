@@ -138,12 +138,16 @@ class MaximalAdjoint:
     def _pull_forces(self, tape: Tape, first: int, last: int) -> ForceBars:
         """Cotangents of forces at some knots as those of what they were read from."""
         assert self.forces is not None
+        self.check_forces()
         known = self.recorded_forces(first, last)
         knots = np.arange(first, last)
         held = (knots == 0) | (self.knots == 2)
+        return self.forces.pull(first, last, known, held, np.ascontiguousarray(self.damped(tape, first, last, known)))
+
+    def check_forces(self) -> None:
+        """Raise GradientError for forces that have no derivative."""
         if self.engine.exact and self.knots == 2 and np.any(self.model.joints["driven"]) and len(self.given.stage) == 0:
             raise GradientError("forces of a single step with prescribed motion cannot be differentiated: run more steps")
-        return self.forces.pull(first, last, known, held, np.ascontiguousarray(self.damped(tape, first, last, known)))
 
     def recorded_forces(self, first: int, last: int) -> np.ndarray:
         """(knots,) whether the forces at a knot are those that a step recorded."""

@@ -132,7 +132,8 @@ class TouchingEngine(MaximalEngine):
         self.scene = Scene(
             np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room(),
         )
-        self._balls = pushed_balls(self.model.joints, limits)
+        #: ball joints along whose coordinates something pushes
+        self.balls = pushed_balls(self.model.joints, limits)
         #: indices of the grounds' contacts that come first in the scene
         self.standing = np.zeros(0, int)
         self._listed: tuple[Any, ...] | None = None
@@ -228,12 +229,15 @@ class TouchingEngine(MaximalEngine):
 
     def felt(self, numbers: np.ndarray, inputs: Inputs) -> Inputs:
         state = self.view(numbers)
-        wrench, joint = state.bodies["wrench"], along_axes(self._balls, state.joints["coordinate"], state.joints["friction"] + state.joints["limit"])
+        wrench, joint = state.bodies["wrench"], state.joints["friction"] + state.joints["limit"]
+        if self.balls:  # states may hold the coordinates of the knot before
+            at = self.coordinates(numbers) if numbers.ndim == 1 else np.stack([self.coordinates(one) for one in numbers])
+            joint = along_axes(self.balls, at, joint)
         return inputs._replace(wrench=inputs.wrench + wrench[..., None, :, :], joint=inputs.joint + joint[..., None, :, :])
 
     def as_seen(self, recording: Any, inputs: Inputs, knot: int, coordinate: np.ndarray) -> tuple[Recording, Inputs]:
         tape = recording.tape
-        felt = inputs._replace(wrench=inputs.wrench + tape.lasting[knot], joint=inputs.joint + along_axes(self._balls, coordinate, tape.lasting_along[knot]))
+        felt = inputs._replace(wrench=inputs.wrench + tape.lasting[knot], joint=inputs.joint + along_axes(self.balls, coordinate, tape.lasting_along[knot]))
         return recording.plain, felt
 
     # ---- overlaps
@@ -419,9 +423,9 @@ class TouchingEngine(MaximalEngine):
     def read(self, recording: Any, inputs: Inputs, knots: int, dt: float, coordinate: np.ndarray) -> Readings:
         plain = Recording(*(array[:knots] for array in recording.plain))
         tape = Tape(*(array[:knots] for array in recording.tape))
-        if self._balls:
+        if self.balls:
             at = self._reader(plain, inputs, dt, coordinate).pose()["coordinate"]
-            tape = tape._replace(friction=along_axes(self._balls, at, tape.friction), limit=along_axes(self._balls, at, tape.limit))
+            tape = tape._replace(friction=along_axes(self.balls, at, tape.friction), limit=along_axes(self.balls, at, tape.limit))
         reader = self._reader(plain, with_forces(inputs, tape), dt, coordinate, np.stack([tape.friction, tape.limit], axis=-1))
         log = np.concatenate(recording.pages) if recording.pages else np.zeros(0, ENTRY)
         names = self._name(log)

@@ -6,7 +6,7 @@ A pass of refinement takes what the matrix leaves out. So it shares no formula w
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,6 +230,21 @@ class MaximalForward:
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Tangents of what a run gives, over its knots."""
+        self.turn_felt()
+        total = self._differences(self._read)
+        total["position"], total["orientation"] = self.tangent.position.copy(), self.orientation.copy()
+        total["energy"] = total["kinetic"] + total["potential"]
+        return total
+
+    def turn_felt(self) -> None:
+        """Make tangents of what contacts exert those of what readings take."""
+
+    def coordinate_tangents(self) -> np.ndarray:
+        """(knots, joints, 6) tangents of coordinates."""
+        return self._differences(lambda base, step, model: dict(coordinate=self._beside(base, step, model).pose()["coordinate"]))["coordinate"]
+
+    def _differences(self, read: Callable[[Recording, np.ndarray, Model], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Sixth-order differences of what is read of runs beside this one, each knot by steps of its own."""
         base = Recording(*(array[: self.knots].copy() for array in self.recording))
         sizes = [np.abs(t).reshape(self.knots, -1).max(axis=1, initial=0.0) for t in (self.tangent.position, self.orientation)]
         scale = 0.1 * self.dt ** 0.5 / np.maximum(np.abs(base.momentum).reshape(self.knots, -1).max(axis=1, initial=0.0), 1e-3)
@@ -239,11 +254,9 @@ class MaximalForward:
         step = np.where(size > 0.0, STEP / np.maximum(size, 1e-300), 1.0)
         total: dict[str, np.ndarray] = {}
         for offset, weight in OFFSETS:
-            self._add(total, self._read(base, offset * step, self.model), weight / step)
+            self._add(total, read(base, offset * step, self.model), weight / step)
         for (_, weight), model in zip(OFFSETS, self.models):
-            self._add(total, self._read(base, np.zeros(self.knots), model), np.full(self.knots, weight / self.step))
-        total["position"], total["orientation"] = self.tangent.position.copy(), self.orientation.copy()
-        total["energy"] = total["kinetic"] + total["potential"]
+            self._add(total, read(base, np.zeros(self.knots), model), np.full(self.knots, weight / self.step))
         return total
 
     def _jerk(self) -> np.ndarray:
@@ -264,6 +277,10 @@ class MaximalForward:
 
     def _read(self, base: Recording, step: np.ndarray, model: Model) -> dict[str, np.ndarray]:
         """Everything that a run beside this one would give."""
+        return self.values_of(self._beside(base, step, model), model)
+
+    def _beside(self, base: Recording, step: np.ndarray, model: Model) -> Any:
+        """What reads a run beside this one."""
         def beside(name: str) -> np.ndarray:
             array = getattr(base, name)
             return array + step.reshape(-1, *[1] * (array.ndim - 1)) * getattr(self.tangent, name)
@@ -271,7 +288,7 @@ class MaximalForward:
         recording = base._replace(
             orientation=turned(base.orientation, step[:, None, None] * self.orientation),
             momentum=self.momentum_beside(base, step, model),
-            **{name: beside(name) for name in ("position", "row_force", "coupling_force", "spin", "step_before")},
+            **{name: beside(name) for name in ("position", "row_force", "coupling_force", "spin", "step_before", "coordinate", "rate")},
         )
         # inputs are those of the steps that begin at the knots; at the last one, those of the step before
         at = np.minimum(np.arange(self.knots), max(self.knots - 2, 0))
@@ -289,12 +306,20 @@ class MaximalForward:
         moved = not np.any(change.target)
         target = given.target[: self.knots] if moved else given.target[: self.knots] + step[:, None, None] * change.target
         inputs = Inputs(wrench, joint, np.ascontiguousarray(target), given.stage, tension)
-        reader = _BesideReader(
-            self.mechanism, model, self.engine.compliance, recording, inputs, self.dt, self.coordinates[0], self.engine.exact,
-            self.engine.trusted(recording), self.engine.reading,
-        )
+        reader = self.reader_beside(model, recording, inputs)
         if not moved:
             reader.known = self._prescribed(step)
+        return reader
+
+    def reader_beside(self, model: Model, recording: Recording, inputs: Inputs) -> Any:
+        """A reader of such a run."""
+        return BesideReader(
+            self.mechanism, model, self.engine.compliance, recording, inputs, self.dt, self.coordinates[0], self.engine.exact, self.engine.trusted(recording),
+            self.engine.reading,
+        )
+
+    def values_of(self, reader: Any, model: Model) -> dict[str, np.ndarray]:
+        """What a run gives, by name, but for poses."""
         pose, motion = reader.pose(), dict(reader.motion())
         if self.engine.compliance > 0.0 or self.weights is not None:
             motion |= reader.share(motion["rate"], self.weights, self.drive_weight, np.arange(self.knots))
@@ -343,7 +368,7 @@ class VelocityForward(MaximalForward):
         return momentum
 
 
-class _BesideReader(Reader):
+class BesideReader(Reader):
     """A reader that is told the prescribed motion: each knot of its recording is beside the run by a step of its own."""
 
     known: np.ndarray | None = None

@@ -34,7 +34,9 @@ class StageForces(TouchingAdjoint):
 
     def __init__(self, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
         forces = Forces(*(array[:knots] for array in recording.tape))
-        super().__init__(engine, recording.plain, forces_as_loads(inputs, carry_back(forces), knots), knots, dt, coordinates, cotangents)
+        carried = carry_back(forces)
+        super().__init__(engine, recording.plain, forces_as_loads(inputs, carried, knots, engine.balls, coordinates), knots, dt, coordinates, cotangents)
+        self.pressing = carried.friction + carried.limit
         self.sources = read_steps(forces)
         bodies, joints, _ = engine.sizes
         #: bars of what nodes exert, by the knot whose step's they are: on bodies and the world, and along directions
@@ -46,7 +48,7 @@ class StageForces(TouchingAdjoint):
         if self.all_forces is None:
             self.all_forces = super()._pull_forces(tape, 0, self.knots)
             np.add.at(self.exerted[0][:, :-1], self.sources, self.all_forces.push)
-            np.add.at(self.exerted[1], self.sources, self.all_forces.input)
+            np.add.at(self.exerted[1], self.sources, self.turned(0, self.all_forces.input)[0])
         return ForceBars(*(array[first:last] for array in self.all_forces))
 
     def exerting(self, tape: Tape, first: int) -> np.ndarray:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from dalembert.contact.records import Tape as Forces
+from dalembert.formulations.derivatives import Cotangents
 from dalembert.formulations.engine import Inputs
-from dalembert.formulations.maximal.adjoint import MaximalAdjoint
+from dalembert.formulations.maximal.adjoint import KnotBars, MaximalAdjoint
+from dalembert.formulations.maximal.ball_torques import along_axes, pull_along_axes, push_along_axes
 from dalembert.formulations.maximal.contact_engine import Section, with_forces
 from dalembert.formulations.maximal.touch_bars import CONTACT_BAR, GEOMETRY_BAR, LIMIT_BAR, Touch, new_touch
 from dalembert.formulations.maximal.touching_names import TouchingNames
@@ -16,9 +18,23 @@ from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.mechanism.mechanism import Body
 
 
-def forces_as_loads(inputs: Inputs, forces: Forces, knots: int) -> Inputs:
-    """Inputs of a run with what contacts, limits and dry friction exert at its knots."""
-    return with_forces(inputs, Forces(*(array[:knots] for array in forces)))
+def forces_as_loads(inputs: Inputs, forces: Forces, knots: int, balls: list[tuple[int, int]], coordinates: np.ndarray) -> Inputs:
+    """Inputs of a run with what contacts, limits and dry friction exert at its knots, where it has coordinates (N, joints, 6)."""
+    forces = Forces(*(array[:knots] for array in forces))
+    turned = {name: along_axes(balls, coordinates[:knots], getattr(forces, name)) for name in ("friction", "limit")}
+    return with_forces(inputs, forces._replace(**turned))
+
+
+def turned_forces(forward: Any, along: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Tangents (N, joints, 6) of torques of a forward pass, from those of forces ``along`` coordinates."""
+    if not forward.engine.balls or not (np.any(along) or np.any(change)):
+        return change
+    return push_along_axes(forward.engine.balls, forward.coordinates[: len(change)], along, forward.coordinate_tangents(), change)
+
+
+def only_coordinates(cotangents: Cotangents, coordinate: np.ndarray) -> Cotangents:
+    """Cotangents of coordinates (N, joints, 6) and of nothing else, shaped as others."""
+    return Cotangents(*(np.broadcast_to(0.0, array.shape) for array in cotangents))._replace(coordinate=coordinate)
 
 
 class TouchingAdjoint(MaximalAdjoint):
@@ -32,6 +48,29 @@ class TouchingAdjoint(MaximalAdjoint):
         self.geometries = np.zeros(len(engine.pairs.found), GEOMETRY_BAR)
         self.laws: dict[tuple[int, int], np.ndarray] = {}  # of pairs of geometries: friction, restitution
         self.names = TouchingNames(engine)
+
+    #: (N, joints, 6) what limits and dry friction exert along coordinates, as it is read at the knots
+    pressing: np.ndarray
+
+    def read(self, first: int, last: int) -> KnotBars:
+        """Forces along the coordinates of balls turn with these: what is read with them depends on the pose."""
+        knots = super().read(first, last)
+        pressed = knots.input if self.pulled is None else knots.input + self.pulled.input if len(knots.input) else self.pulled.input
+        if self.engine.balls and np.any(pressed):
+            whole = np.zeros(self.coordinates[: self.knots].shape)
+            whole[first:last] = self.turned(first, pressed)[1]
+            kept, self.cotangents = (self.cotangents, self.pulled, self.reads), only_coordinates(self.cotangents, whole)
+            self.pulled, self.reads = None, True
+            for bars, more in zip(knots, super().read(first, last)):
+                if more.size:
+                    bars[:] += more
+            self.cotangents, self.pulled, self.reads = kept
+        return knots
+
+    def turned(self, first: int, bars: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bars (knots, joints, 6) of torques at knots ``first`` on, as those of forces along coordinates, and of these coordinates."""
+        part = slice(first, first + len(bars))
+        return pull_along_axes(self.engine.balls, self.coordinates[part], self.pressing[part], bars)
 
     def sections(self, tape: TouchingTape) -> Iterator[tuple[Section, Touch]]:
         """The lists of what was near from the last one to the first, with room for their bars, which are taken after each."""

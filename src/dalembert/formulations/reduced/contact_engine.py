@@ -187,7 +187,6 @@ class ContactEngine(TouchingEngine, ReducedEngine):
 
     def new_tape(self, steps: int) -> Any:
         """Room for what some steps leave behind."""
-        self.refuse_derivatives()
         if self.whole_steps:
             from dalembert.formulations.reduced.stepwise import StepTape
 

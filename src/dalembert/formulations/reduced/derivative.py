@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import Cotangents, StartBars
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.pull_forces_at_knots import ForceBars, new_force_bars
 from dalembert.formulations.maximal.stage_adjoint import StageAdjoint
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.reduced.equations import Stage
+from dalembert.formulations.reduced.pull_readings import pull_tree_forces, pull_tree_knots
 from dalembert.formulations.reduced.pull_start import pull_start
 from dalembert.formulations.reduced.pull_tree import NODE_BAR
 from dalembert.formulations.reduced.state import NODE_STATE, Scratch
@@ -33,6 +36,8 @@ class ReducedAdjoint(StageAdjoint):
         self.stage = Stage(engine.model, engine.tree.nodes, engine.work, self.own, engine.ties, engine.options.dt)
         self.places = [(i, j) for i, node in enumerate(engine.tree.nodes) for j in range(node["count"])]
         self.first: np.ndarray | None = None
+        #: bars (knots, nodes, 6) of nodes from forces that the tree itself reads
+        self.transmitted: np.ndarray | None = None
         engine.ties.compliance[0] = COMPLIANCE
 
     @property
@@ -49,7 +54,10 @@ class ReducedAdjoint(StageAdjoint):
         count, nothing = last - first, np.zeros((0, 0, 0))
         self.first = self._states(np.zeros(1, dtype=int))[0]
         if self.pulled is not None:
-            return self._read(np.arange(count), first, self.part(first, last), self.new_knots(count))
+            knots = self._read(np.arange(count), first, self.part(first, last), self.new_knots(count))
+            if self.transmitted is not None:
+                knots.body[:] += self.transmitted
+            return knots
         knots = KnotBars(np.zeros((count, len(self.node_bars), 6)), *[nothing] * 6)
         weighed = np.zeros(count, dtype=bool)
         for array in self.cotangents:
@@ -65,13 +73,40 @@ class ReducedAdjoint(StageAdjoint):
         """What is read at knots ``at`` of the tape, which begins at knot ``first``."""
         if len(at):
             found, joints = np.zeros((len(at), len(self.node_bars), 6)), self.engine.sizes[1]
-            states = self._states(at)
-            pull_knots(
-                self.stage, states, self.given.target[first + at], self.coordinates[first + at], cotangents, self.bars, self.node_bars, found,
-                np.zeros((joints, 6)),
-            )
+            read = self._states(at), self.given.target[first + at], self.coordinates[first + at], cotangents, self.bars, self.node_bars, found, np.zeros((joints, 6))
+            if self.engine.reads_tree:
+                pull_tree_knots(self.stage, self.model._replace(joints=self.model.joints[:0]), *read)
+            else:
+                pull_knots(self.stage, *read)
             knots.body[at] = found
         return knots
+
+    def _pull_forces(self, tape: Tape, first: int, last: int) -> ForceBars:
+        """Cotangents of forces that the tree itself reads are at once those of its nodes."""
+        if not self.engine.reads_tree:
+            return super()._pull_forces(tape, first, last)
+        self.check_forces()
+        at, (bodies, joints, couplings) = np.arange(first, last), self.engine.sizes
+        bars, prescribed = new_force_bars(len(at), bodies, joints, couplings), self.prescribed
+        self.transmitted = np.zeros((len(at), len(self.node_bars), 6))
+        held = (at == 0) | (self.knots == 2)
+        rates = np.where(self.model.joints["driven"] != 0, prescribed[0], self.recording.rate[: self.knots])
+        rates[at[held]] = self.recording.rate[at[held]]
+        singular = pull_tree_forces(
+            self.stage, self.recording, self.given, first, prescribed[1], rates, held, self._states(at - first), np.ascontiguousarray(self.cotangents.force[first:last]),
+            self.bars, self.node_bars, np.zeros((len(self.node_bars), 6)), self.transmitted, bars,
+        )
+        if singular >= 0:
+            raise GradientError(f"the forces of {self.mechanism.name!r} at knot {singular} cannot be differentiated: its coordinates are singular there")
+        return bars
+
+    def check_forces(self) -> None:
+        """Raise GradientError for forces that have no derivative."""
+        super().check_forces()
+        if self.engine.reads_tree and (len(self.engine.ties.rows) or self.mechanism.maps):
+            raise GradientError(
+                f"forces of joints of {self.mechanism.name!r} cannot be differentiated, as loops, springs, couplings or maps meet joints without rows in it: use other outputs"
+            )
 
     def _states(self, knots: np.ndarray) -> np.ndarray:
         return knot_states(self.engine.tree.nodes, self.tape, self.run_of(self.tape), knots, self.engine.tableau.stiffly_accurate)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import GradientError, StepFailure
+from dalembert.errors import StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
@@ -140,17 +140,8 @@ class ReducedEngine(TreeEngine):
         built.tree.nodes["switch"] = self.options.switch_charts
         return built
 
-    def refuse_derivatives(self) -> None:
-        """Raise GradientError for what has no derivative yet."""
-        for joint in self.mechanism.joints:
-            if not joint.type.has_rows:
-                raise GradientError(
-                    f"runs of {self.mechanism.name!r} cannot be differentiated yet: joint {joint.name!r}, a {type(joint.type).__name__}, is known by its motion alone"
-                )
-
     def new_tape(self, steps: int) -> Tape:
         """Room for what some steps leave behind."""
-        self.refuse_derivatives()
         if not self.pulls:
             from dalembert.formulations.reduced.stepwise import StepTape
 

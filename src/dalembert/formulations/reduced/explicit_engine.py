@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import GradientError, ModelError, StepFailure
+from dalembert.errors import ModelError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, KernelCall, Samples, Source, Start
 from dalembert.formulations.maximal import examples
@@ -129,12 +129,6 @@ class FlowEngine(TreeEngine):
 
     def new_tape(self, steps: int) -> ExplicitTape:
         """Room for what some steps leave behind."""
-        for joint in self.mechanism.joints:
-            if not joint.type.has_rows:
-                raise GradientError(
-                    f"runs of {self.mechanism.name!r} with method={self.options.method!r} cannot be differentiated yet: joint {joint.name!r}, a "
-                    f"{type(joint.type).__name__}, is known by its motion alone"
-                )
         from dalembert.formulations.reduced.explicit_tape import ExplicitTape
 
         return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)

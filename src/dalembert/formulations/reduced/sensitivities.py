@@ -11,17 +11,22 @@ from dalembert.errors import GradientError
 from dalembert.formulations.derivatives import InputBars
 from dalembert.formulations.engine import Inputs, Start
 from dalembert.formulations.maximal.bars import new_bars
-from dalembert.formulations.maximal.forward import VelocityForward, check_finite, turn_between, turned
+from dalembert.formulations.maximal.forward import BesideReader, VelocityForward, check_finite, turn_between, turned
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.reduced.adjoint import open_stage
 from dalembert.formulations.reduced.derivative import end_of_step
 from dalembert.formulations.reduced.equations import Stage, residual
+from dalembert.formulations.reduced.knots import write_joints
+from dalembert.formulations.reduced.reading import TreeReader
 from dalembert.formulations.reduced.start import Starter
 from dalembert.formulations.reduced.state import NODE_STATE
 from dalembert.formulations.reduced.step import accept, begin_step, direction, follow_targets, place_knot
 from dalembert.formulations.reduced.tape import recall_stage
+from dalembert.model.frames import ball_vector
+from dalembert.model.moving import nearest_coordinates
 from dalembert.model.placement import Placement
 from dalembert.model.records import Model
+from dalembert.model.rotations import in_joint, rotation
 from dalembert.model.tree import POINT, TARGET, Tree
 
 #: passes of refinement: Newton's matrix leaves out how rows of loops turn, which matters where impacts load them
@@ -33,6 +38,16 @@ class Built(NamedTuple):
 
     model: Model
     tree: Tree
+
+
+class TreeReaderBeside(BesideReader, TreeReader):
+    """The same of what the tree itself reads."""
+
+
+def ball_of(node: Any, at: Any, near: np.ndarray) -> np.ndarray:
+    """The rotation vector (3,) of a free rotation's joint, the one near to another."""
+    E = in_joint(node, rotation(node, int(at["chart"]), at["turn"], at["x"]))
+    return np.array(ball_vector(E, tuple(near)))
 
 
 class Tangent(NamedTuple):
@@ -60,13 +75,17 @@ class ReducedForward(VelocityForward):
         self.entry = 0
         q, speeds = start.orientation[0], self.speeds(start.momentum[0])
         self.vectors = np.flatnonzero((engine.tree.nodes["kind"] == POINT) & (engine.starter.charts == 0))
+        self.moving = [joint for joint in self.mechanism.joints if not joint.type.has_rows]
 
         def starting(step: float, built: Any) -> np.ndarray:
             here = self.built(built)
             place = start.position[0] + step * pose[:, :3], turned(q, step * pose[:, 3:])
             placement = Placement(self.mechanism, here.model, engine.reading.work)
             placement.put(*place, self.coordinates[0])
-            begun = Start(*place, speeds + step * velocity, placement.work.joints["coordinate"].copy(), engine.reading.work.joints["target"].copy())
+            coordinate = placement.work.joints["coordinate"].copy()
+            for element in self.moving:
+                coordinate[element.index, : element.type.freedom] = nearest_coordinates(placement, element)
+            begun = Start(*place, speeds + step * velocity, coordinate, engine.reading.work.joints["target"].copy())
             state = self.fresh()
             Starter(self.mechanism, here.model, here.tree, self.own, engine.starter.charts, engine.starter.switch).start(begun, state)
             nodes = state.nodes.copy()
@@ -148,6 +167,49 @@ class ReducedForward(VelocityForward):
         self.tangent.position[knot], self.orientation[knot] = position, turn
         self.velocity[knot, :, :3], self.velocity[knot, :, 3:] = linear, spin
         self.tangent.momentum[knot] = engine.momentum_of(self.velocity[knot])
+        if engine.reads_tree:
+            self._note_coordinates(knot, size)
+
+    def _note_coordinates(self, knot: int, size: float) -> None:
+        """Tangents of coordinates and rates along the joints of the tree."""
+        own, recorded = self.own, self.recording.coordinate[knot]
+
+        def along(step: float, built: Any) -> np.ndarray:
+            here = self.built(built)
+            state, (coordinate, rate) = self.state_of(self.moved(self.values, step, here)), np.zeros((2, *recorded.shape))
+            place_knot(here.model, here.tree.nodes, own, state)
+            write_joints(here.tree.nodes, own, state, coordinate, rate)
+            for node, at in zip(here.tree.nodes, own.nodes):
+                places = int(node["joint"]), slice(int(node["direction"]), int(node["direction"]) + int(node["count"]))
+                if node["joint"] >= 0 and node["count"] > 0:
+                    coordinate[places] = at["x"][: node["count"]] if node["kind"] != POINT else ball_of(node, at, recorded[places])
+            return np.stack([coordinate, rate])
+
+        self.tangent.coordinate[knot], self.tangent.rate[knot] = self.difference(along, size) * np.ones((2, *recorded.shape))
+
+    # ---- what is read
+
+    def reader_beside(self, model: Model, recording: Recording, inputs: Inputs) -> Any:
+        engine = self.engine
+        if not engine.reads_tree:
+            return super().reader_beside(model, recording, inputs)
+        return TreeReaderBeside(
+            self.mechanism, model, engine.compliance, recording, inputs, self.dt, self.coordinates[0], engine.exact, engine.trusted(recording), None,
+            engine.reading.work, tree=self.trees[id(model)], ties=engine.ties,
+        )
+
+    def values_of(self, reader: Any, model: Model) -> dict[str, np.ndarray]:
+        if not self.engine.reads_tree:
+            return super().values_of(reader, model)
+        pose, moving = reader.pose(), reader.velocities()
+        fixed, v, w = model.bodies[:-1], moving["velocity"], moving["angular_velocity"]
+        kinetic = 0.5 * np.einsum("b,nbi,nbi->n", fixed["mass"], v, v) + 0.5 * np.einsum("nbi,bij,nbj->n", w, fixed["inertia"].reshape(-1, 3, 3), w)
+        kinetic = kinetic + 0.5 * np.einsum("jd,njd->n", model.joints["armature"], moving["rate"] ** 2)
+        found = dict(**moving, kinetic=kinetic, coordinate=pose["coordinate"], potential=pose["potential"])
+        if not len(self.engine.ties.rows) and not self.mechanism.maps:  # with them, such forces cannot be read
+            motion = reader.motion()
+            found |= dict(force=motion["force"], torque=motion["torque"])
+        return found
 
     # ---- steps
 

@@ -8,30 +8,40 @@ import numpy as np
 from dalembert.formulations.derivatives import Cotangents
 from dalembert.formulations.engine import Inputs
 from dalembert.formulations.maximal.adjoint import KnotBars
+from dalembert.formulations.maximal.ball_torques import pull_along_axes
 from dalembert.formulations.maximal.singular import singular_step
 from dalembert.formulations.maximal.tape import Tape
-from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint, forces_as_loads
+from dalembert.formulations.maximal.touching_adjoint import TouchingAdjoint, forces_as_loads, only_coordinates
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.contact_tape import pull_contact_steps
 from dalembert.formulations.variational.derivative import LOOSE, VariationalAdjoint
+from dalembert.model.functions import watched
 
 
 class ContactAdjoint(TouchingAdjoint, VariationalAdjoint):
     """Velocities at knots are read with the forces of contacts there, whose bars go to the impulses of the step that begins there."""
 
     def __init__(self, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, cotangents: Cotangents) -> None:
-        super().__init__(engine, recording.plain, forces_as_loads(inputs, recording.tape, knots), knots, dt, coordinates, cotangents)
+        tape = recording.tape
+        super().__init__(engine, recording.plain, forces_as_loads(inputs, tape, knots, engine.balls, coordinates), knots, dt, coordinates, cotangents)
+        self.pressing, self.lasting = (tape.friction + tape.limit)[:knots], tape.lasting_along
 
     #: bars of what lasted of a step, on bodies and along directions, that a controller at its end saw
     seen: tuple[np.ndarray, np.ndarray] | None = None
 
     def add_seen(self, knot: int, cotangents: Cotangents, inputs: Inputs, rates: np.ndarray) -> KnotBars:
         knots = super().add_seen(knot, cotangents, inputs, rates)
-        self.seen = knots.push, knots.input
+        here = self.engine.balls, self.coordinates[knot : knot + 1], self.lasting[knot : knot + 1]
+        along, coordinate = pull_along_axes(*here, knots.input)
+        self.seen = knots.push, along
+        if np.any(coordinate):
+            with watched(self.mechanism):
+                self.add_state(self.read_seen(knot, only_coordinates(cotangents, coordinate), inputs, rates), 0)
         return knots
 
     def pull(self, tape: Tape, knots: KnotBars, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         assert isinstance(tape, TouchingTape)
+        knots = knots._replace(input=self.turned(first, knots.input)[0])
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
         pushes, rows, tensions = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
         begins = tape.begins()

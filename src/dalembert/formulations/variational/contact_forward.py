@@ -19,7 +19,7 @@ from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.maximal.lasting import find_blows, lasting_forces
 from dalembert.formulations.maximal.tape import Tape
 from dalembert.formulations.maximal.touch_bars import BEFORE, FALL, new_touch
-from dalembert.formulations.maximal.touching_adjoint import forces_as_loads
+from dalembert.formulations.maximal.touching_adjoint import forces_as_loads, turned_forces
 from dalembert.formulations.maximal.touching_forward import TouchingNodes, bound_again, linear_rows
 from dalembert.formulations.maximal.touching_tape import TouchingTape
 from dalembert.formulations.variational.contact_step import note_forces
@@ -62,8 +62,10 @@ class ContactForward(VariationalForward):
         self, engine: Any, recording: Any, inputs: Inputs, knots: int, dt: float, coordinates: np.ndarray, models: Sequence[Any], step: float,
         change: InputBars,
     ) -> None:
-        plain, loads = recording.plain, forces_as_loads(inputs, recording.tape, knots)
+        plain, tape = recording.plain, recording.tape
+        loads = forces_as_loads(inputs, tape, knots, engine.balls, coordinates)
         super().__init__(engine, plain, loads, knots, dt, coordinates, [one.model for one in models], step, change)
+        self.pressing = (tape.friction + tape.limit)[:knots]
         self.nodes = TouchingNodes(engine, models, step, OFFSETS)
         self.section: Section | None = None
         self.velocity = np.zeros((3, engine.sizes[0] + 1, 6))
@@ -147,3 +149,6 @@ class ContactForward(VariationalForward):
         self.lasting = lasting.reshape(-1, 6), lasting_along.reshape(-1, 6)
         if knot == self.knots - 2:
             self.felt[0][knot + 1], self.felt[1][knot + 1] = self.lasting
+
+    def turn_felt(self) -> None:
+        self.felt = self.felt[0], turned_forces(self, self.pressing, self.felt[1])

@@ -50,6 +50,7 @@ class EventAdjoint(ContactAdjoint):
         assert isinstance(tape, TouchingTape)
         if not tape.events:
             return super().pull(tape, knots, first)
+        knots = knots._replace(input=self.turned(first, knots.input)[0])
         (bodies, joints, couplings), count, engine = self.engine.sizes, tape.count, self.engine
         entries = np.zeros((count, bodies, 6)), np.zeros((count, 2, joints, 6)), np.zeros((count, couplings))
         begins = np.array([step.knot if step.start == 0.0 else -1 for step in tape.steps], dtype=np.int64)
