@@ -194,8 +194,8 @@ class ReducedForward(VelocityForward):
         if not engine.reads_tree:
             return super().reader_beside(model, recording, inputs)
         return TreeReaderBeside(
-            self.mechanism, model, engine.compliance, recording, inputs, self.dt, self.coordinates[0], engine.exact, engine.trusted(recording), None,
-            engine.reading.work, tree=self.trees[id(model)], ties=engine.ties,
+            self.mechanism, model, engine.compliance, recording, inputs, self.dt, self.coordinates[0], engine.exact, engine.trusted(recording), engine.reading,
+            tree=self.trees[id(model)], ties=engine.ties,
         )
 
     def values_of(self, reader: Any, model: Model) -> dict[str, np.ndarray]:
