@@ -96,3 +96,16 @@ def test_a_start_that_joints_strain_is_divided():
     run = sim.run(2 * dt, progress=False)
     assert run.substeps[1] > 1
     assert rise(run) < 0.005
+
+
+@pytest.mark.parametrize("method", ["bdf2", "sdirk2", "pareschi_russo"])
+def test_what_rests_without_weight_stays(method):
+    """Velocities that are rounding and nothing else do not count as such that do not fit the joints."""
+    mechanism = da.Mechanism("at rest", gravity=(0, 0, 0))
+    body = mechanism.body("body", mass=1.7, inertia=0.025 * np.eye(3), position=(0.96, -0.35, -0.07), orientation=(1.67, -1.37, -0.3, 0.22))
+    other = mechanism.body("other", mass=1.5, inertia=0.02 * np.eye(3), position=(-0.13, 0.61, 0.0))
+    mechanism.joint("plate", da.Rectangular(friction=(1e-5, 5e-4)), mechanism.world, body, at=(0.93, -0.44, -0.04), frame=(-0.53, 1.5, 1.61, -0.12))
+    mechanism.joint("guide", da.Prismatic(bearing=da.Bearing(friction=0.08, radius=0.12, length=0.5)), body, other, at=(0.09, 0.31, -0.07))
+    run = da.Simulation(mechanism, da.Implicit(dt=2e-4, method=method)).run(4e-3)
+    assert run.substeps.max() == 1
+    assert np.abs(run.velocity).max() < 1e-9

@@ -85,7 +85,7 @@ class Stages(NamedTuple):
     bear: Any  # (parts, gamma, scene, again) -> how many bearings are not yet bounded by the load that they carry
     keep_stage: Any  # (parts, stage, gamma): derivatives of a solved stage
     combined_end: Any  # (parts, state, b, dt): the end pose of a method that is not stiffly accurate
-    misfits: Any  # (parts, dt) -> whether the velocities at the end of an impact do not fit the joints there
+    misfits: Any  # (parts, dt, resting) -> whether the velocities at the end of an impact do not fit the joints there
     turns_far: Any  # (parts, state, gamma) -> whether a loop may have come out on another branch
     accept: Any  # (parts, state, gamma, after): the last stage is the next knot
     combine: Any  # (parts, state, b, dt, after): the next knot from the stages' derivatives
@@ -400,7 +400,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 kept_used = keep(parts, state, scene, taped, entry, kept, before, dt, dt, 0, 1, 1, AFTER_SMOOTH if smooth else AT_KNOT)
         # of an impact, or of the step with which BDF2 starts anew after it: what the next steps make of velocities that do not fit is not small
         anew = resting < inf or (options.multistep == 2 and not smooth and state.clock[0] > 0.0)
-        if outcome == SOLVED and anew and options.multistep != 1 and misfits(parts, dt):
+        if outcome == SOLVED and anew and options.multistep != 1 and misfits(parts, dt, touching.resting):
             return GAINED, total, size, gamma, 0, before
         if outcome == SOLVED:
             recall_pose(parts, state, smooth)

@@ -107,8 +107,8 @@ def combined_end_(parts, state, b, dt):
 
 
 @inline
-def misfits_(parts, dt):
-    return misfits(parts.model, parts.work, parts.own, dt)
+def misfits_(parts, dt, resting):
+    return misfits(parts.model, parts.work, parts.own, dt, resting)
 
 
 @inline

@@ -130,11 +130,11 @@ def along_row(model, own, i, row):
 
 
 @kernel
-def misfits(model, work, own, dt):
+def misfits(model, work, own, dt, resting):
     """Whether the velocities at the end of an impact have more than the part ``MISFIT`` of their energy across the joints, which allow none there.
 
     Those of backward Euler are means over the step, and fit the joints in its middle: the steps that follow would turn what does not fit into
-    motion that joints do allow. That of a fall over the step counts as energy besides.
+    motion that joints do allow. That of a fall over the step, and of the speed ``resting`` (m/s), count as energy besides: what is at rest has none but rounding.
     """
     world, g = work.bodies.shape[0] - 1, load3(model.gravity)
     across = 0.0
@@ -152,7 +152,8 @@ def misfits(model, work, own, dt):
     for i in range(world):
         fixed, body = model.bodies[i], own.bodies[i]
         v, w = load3(body.v), load3(body.spin)
-        kinetic += 0.5 * (fixed.mass * (dot3(v, v) + dt * dt * dot3(g, g)) + dot3(w, mat_vec(load9(fixed.inertia), w)))
+        least = dt * dt * dot3(g, g) + resting * resting
+        kinetic += 0.5 * (fixed.mass * (dot3(v, v) + least) + dot3(w, mat_vec(load9(fixed.inertia), w)))
     return across > MISFIT * kinetic
 
 

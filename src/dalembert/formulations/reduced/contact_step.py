@@ -181,7 +181,7 @@ def combined_end(parts, state, b, dt):
 
 
 @inline
-def misfits(parts, dt):
+def misfits(parts, dt, resting):
     """Never: joints of a tree hold by the coordinates themselves."""
     return False
 
