@@ -1,18 +1,19 @@
 """Gradients with joints that joint coordinates alone know: splines and sequences; steps, readings, forces and starts."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from trees import curve, surface
 
 import dalembert as da
 
-TIGHT = dict(dt=0.005, tolerance=1e-13)
 #: the bars: adjoint against forward, and against differences of the run
 EXACT, SMOOTH = 1e-9, 1e-6
 MOTION = ("position", "orientation", "velocity", "angular_velocity", "coordinate", "rate", "kinetic", "potential")
 FORCES = ("force", "torque")
-AGAIN = dict(position=(0.0, 0.2, 0.1), orientation=(1, 0.2, 0, 0))
+AGAIN: dict[str, Any] = dict(position=(0.0, 0.2, 0.1), orientation=(1, 0.2, 0, 0))
 #: joints with laws, where they start and how fast; splines away from the ends of their pieces, where forward passes reach into two of them
 KINDS = {
     "sequence": (
@@ -25,7 +26,7 @@ KINDS = {
     "curve": (lambda: da.SplineCurve(curve().frames, stiffness=3.0, damping=0.3, rest=0.2, armature=0.1), 1.4, 0.7),
     "surface": (lambda: da.SplineSurface(surface().frames, stiffness=(2, 3), damping=0.2, rest=(0.1, 0.3)), (1.4, 0.4), (0.5, -0.4)),
 }
-METHODS = {m: da.Reduced(method=m, **TIGHT) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")}
+METHODS = {m: da.Reduced(dt=0.005, method=m, tolerance=1e-13) for m in ("bdf1", "bdf2", "sdirk2", "pareschi_russo")}
 
 
 def hanging(joint: da.Joint, backwards: bool, **laws) -> da.Mechanism:
@@ -91,7 +92,7 @@ def test_charts():
     names = ["a.mass", "a.inertia", "joint.stiffness", "joint.rest", "joint.damping", "joint.point_parent", "joint.turn_child", "joint.start", "joint.start_rate", "gravity"]
     for backwards in (False, True):
         for outputs in (MOTION, FORCES):
-            assert_right(check_of("ball", da.Reduced(rotations="zyx", **TIGHT), backwards, outputs, parameters=names))
+            assert_right(check_of("ball", da.Reduced(dt=0.005, rotations="zyx", tolerance=1e-13), backwards, outputs, parameters=names))
 
 
 def test_drives_and_servos():
