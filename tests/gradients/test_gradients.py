@@ -220,6 +220,8 @@ def test_bad_input_has_names():
         (lambda: run.vjp({"position": np.zeros((3, 2))}, ["gravity"]), r"\(3, 2, 3\)"),
         (lambda: run.vjp({"place": np.zeros(3)}, ["gravity"]), "choose from"),
         (lambda: run.vjp({"position": np.full((3, 2, 3), np.nan)}, ["gravity"]), "finite"),
+        (lambda: run.vjp({"position": 1j * weights["position"]}, ["gravity"]), "must be numbers"),
+        (lambda: run.jvp({"gravity": np.zeros(3) + 1j}), "shape"),
         (lambda: run.vjp(weights, "gravity"), "list of names"),
         (lambda: run.vjp(weights, ["joint 1.armature"]), "one-sided"),
         (lambda: run.jvp({"gravity": np.zeros(2)}), "shape"),

@@ -162,6 +162,8 @@ def test_checkpoints_change_nothing_in_a_tree(monkeypatch):
         np.testing.assert_allclose(found[1][name], found[0][name], rtol=1e-11, atol=1e-12)
 
 
-def test_what_joint_coordinates_cannot_differentiate_says_so():
-    with pytest.raises(da.GradientError):
-        da.Simulation(da.zoo.spline_shoulder(), BDF2, energy_bound=None).run(0.02, tape=True)
+def test_a_shoulder_on_a_spline():
+    """Forces of joints too; what cannot be read beside such joints says so (``test_moving_joint_gradients.test_beside_loops``)."""
+    names = ["girdle.stiffness", "upper arm.mass", "shoulder.damping", "girdle.start", "gravity"]
+    for outputs in (("position", "coordinate", "energy"), ("force", "torque")):
+        assert_right(da.validate_gradients(da.zoo.spline_shoulder(), BDF2, names, steps=2, outputs=outputs))

@@ -119,7 +119,8 @@ def test_rates_and_velocities_asked_for_in_a_loop():
         sim.set_joint("hinge 1", 0.3, rate=0.4)
         sim.set_velocity("bottom", linear=(0.1, 0.2, 0.1), angular=(0.1, 0.2, 0.3))
 
-    found = da.validate_gradients(frame(), GENERAL, ["hinge 1.start_rate", "bottom.start_velocity", "bottom.start_angular_velocity"], steps=2, setup=setup)
+    names = ["hinge 1.start_rate", "bottom.start_velocity", "bottom.start_angular_velocity", *MOVES, "hinge 1.start", "top.mass", "bottom.mass"]
+    found = da.validate_gradients(frame(), GENERAL, names, steps=2, setup=setup, directions=MOVES)
     assert found.forward_error < 1e-9, str(found)
     assert found.difference_error < 1e-6, str(found)
 

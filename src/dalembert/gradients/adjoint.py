@@ -44,6 +44,13 @@ def output_shape(trajectory: Trajectory, name: str) -> tuple[int, ...]:
     return (knots, len(trajectory.joints), 3) if name in FORCES else (knots,)
 
 
+def real(value: ArrayLike) -> np.ndarray:
+    """Numbers as floats. Raises TypeError for complex ones, of which NumPy would drop a part."""
+    if np.iscomplexobj(value):
+        raise TypeError("complex numbers")
+    return np.asarray(value, dtype=float)
+
+
 def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> Cotangents:
     """Cotangents by name, checked, as the engines take them."""
     if not isinstance(given, Mapping) or not given:
@@ -54,7 +61,7 @@ def read_cotangents(trajectory: Trajectory, given: Mapping[str, ArrayLike]) -> C
             raise GradientError(f"a run gives no {name!r} to differentiate; choose from {', '.join(OUTPUTS)}")
         shape = output_shape(trajectory, name)
         try:
-            array = np.asarray(value, dtype=float)
+            array = real(value)
         except (TypeError, ValueError):
             raise GradientError(f"the cotangent of {name!r} must be numbers of shape {shape}, got {value!r}") from None
         if array.shape != shape:

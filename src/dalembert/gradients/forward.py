@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import GradientError
 from dalembert.formulations.beside import mechanisms_beside
 from dalembert.formulations.derivatives import InputBars
-from dalembert.gradients.adjoint import check_control, record_of, weigh_forces
+from dalembert.gradients.adjoint import check_control, real, record_of, weigh_forces
 from dalembert.gradients.controller import Controller
 from dalembert.gradients.events import Derivatives, Smoothing
 from dalembert.gradients.names import POINTS, Name, read_names
@@ -80,9 +80,9 @@ class _Curve:
 
 def _checked(name: Name, value: ArrayLike) -> np.ndarray:
     try:
-        numbers = np.array(np.broadcast_to(np.asarray(value, dtype=float), name.shape))
+        numbers = np.array(np.broadcast_to(real(value), name.shape))
     except (TypeError, ValueError):
-        raise GradientError(f"the tangent of {name.text!r} must have shape {name.shape}, got {np.shape(value)}") from None
+        raise GradientError(f"the tangent of {name.text!r} must have shape {name.shape}, got {np.shape(value) if not np.iscomplexobj(value) else value}") from None
     if not np.all(np.isfinite(numbers)):
         raise GradientError(f"the tangent of {name.text!r} is not finite")
     return 0.5 * (numbers + numbers.T) if name.what == "inertia" else numbers

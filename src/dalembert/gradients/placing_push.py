@@ -91,7 +91,7 @@ class PlacingPush:
         x, q, coordinate, target = placed.after
         opened = 0.0
         for setup, (offset, weight) in zip(self.beside, OFFSETS):
-            put_at(setup.placement, x, q, coordinate, self._targets(target, offset, asked), offset * self.step * pose)
+            put_at(setup.placement, x, q, self._coordinates(coordinate, offset, asked), self._targets(target, offset, asked), offset * self.step * pose)
             opened = opened + weight / self.step * row_values(setup.placement, self._wished(placed.held, offset, asked))
         here = self.beginning._rest().placement
         put_at(here, x, q, coordinate, target)
@@ -106,7 +106,8 @@ class PlacingPush:
         saddle, _, multipliers = step_solved(here, placed.held, closing)
         change = 0.0
         for setup, (offset, weight) in zip(self.beside, OFFSETS):
-            put_at(setup.placement, closing.position, closing.orientation, coordinate, self._targets(target, offset, asked), offset * self.step * pose)
+            known = self._coordinates(coordinate, offset, asked)
+            put_at(setup.placement, closing.position, closing.orientation, known, self._targets(target, offset, asked), offset * self.step * pose)
             left = pose_equations(setup.placement, self._wished(placed.held, offset, asked), whole, multipliers)
             change = change + weight / self.step * np.concatenate(left)
         change = np.asarray(change)
@@ -123,6 +124,14 @@ class PlacingPush:
         if not asked or self.change is None or self.owner not in wishes:
             return wishes
         return {**wishes, self.owner: wishes[self.owner] + offset * self.step * self.change}
+
+    def _coordinates(self, coordinate: np.ndarray, offset: float, asked: bool) -> np.ndarray:
+        """(joints, 6) with that of the joint whose wish changes, where no pose tells it."""
+        if not asked or self.change is None or self.beginning.mechanism[self.owner].type.has_rows:
+            return coordinate
+        known, index = coordinate.copy(), self.beginning.mechanism[self.owner].index
+        known[index, : len(self.change)] += offset * self.step * self.change
+        return known
 
     def _targets(self, target: np.ndarray, offset: float, asked: bool) -> np.ndarray:
         if not asked or self.change is None:

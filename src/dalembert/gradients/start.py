@@ -7,9 +7,9 @@ the pose too: forwards that part is differenced (fourth order), backwards (``sta
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sparse
 
 from dalembert.formulations.engine import Start
 from dalembert.formulations.maximal.named_bars import named_bar
@@ -18,7 +18,7 @@ from dalembert.gradients.placing_push import OFFSETS, STEP, PlacingPush, put_at,
 from dalembert.gradients.start_pull import StartPull
 from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters
-from dalembert.model.assembly import mass_blocks, pose_saddle, velocity_equations, velocity_saddle
+from dalembert.model.assembly import Saddle, Settling, pose_saddle, settlings, velocity_saddle
 from dalembert.model.moving import asked_rates, columns, twist_rows
 from dalembert.model.pose import joint_rates
 from dalembert.model.topology import tree_holds_all
@@ -28,6 +28,15 @@ from dalembert.simulation.setup import Setup
 from dalembert.spatial import so3
 
 Tangent = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Stage(NamedTuple):
+    """A projection that settled velocities, its correction, its rows and its metric."""
+
+    settling: Settling
+    saddle: Saddle
+    G: Any
+    metric: Any
 
 
 class Beginning:
@@ -194,19 +203,26 @@ class Beginning:
         """How settled velocities change with the pose, and with the geometry itself: their equations are differenced along both."""
         size = max(float(np.abs(pose).max(initial=0.0)), float(np.abs(direction).max(initial=0.0)), 1e-300)
         step = STEP / size
-        wished, saddle, _ = self._metric
-        _, multipliers = saddle.solve(np.zeros(wished.size), saddle.G @ (self.velocity - wished).ravel() / saddle.scale)
 
-        def at(offset: float) -> np.ndarray:
+        def beside(offset: float) -> Setup:
             if name.kind == "model":
                 setup = self._changed(name, offset * step * direction, offset * step * pose)
             else:
                 setup = self._rest()
                 self._put(setup, offset * step * pose, self._known(name, offset * step * direction))
-            return np.concatenate(velocity_equations(setup.placement, *setup.wished(), setup.rates, self.velocity, multipliers))
+            return setup
 
-        change = np.asarray(sum(weight / step * at(offset) for offset, weight in OFFSETS))
-        return saddle.solve(-change[: wished.size], -change[wished.size :])[0].reshape(-1, 6)
+        def at(number: int, offset: float, multipliers: np.ndarray) -> np.ndarray:
+            setup, stage = beside(offset), self.stages[number].settling
+            wished = setup.wished()[0]
+            return stage.equations(setup.placement, stage.before if number else wished.ravel(), wished, setup.rates, multipliers)
+
+        moved = np.zeros(self.velocity.size)  # before each projection, but for what its equations say themselves
+        for number, (stage, saddle, _, metric) in enumerate(self.stages):
+            _, multipliers = saddle.solve(np.zeros(moved.size), saddle.G @ (stage.after - stage.before) / saddle.scale)
+            change = np.asarray(sum(weight / step * at(number, offset, multipliers) for offset, weight in OFFSETS))
+            moved = saddle.solve(metric @ moved - change[: moved.size], -change[moved.size :])[0]
+        return moved.reshape(-1, 6)
 
     def _settled(self, name: Name, direction: np.ndarray) -> np.ndarray:
         """Velocities are linear in what was asked of them: a difference of any length is exact."""
@@ -237,35 +253,25 @@ class Beginning:
         return rates
 
     def _weighed(self, name: Name, direction: np.ndarray) -> np.ndarray:
-        """Velocities nearest to the wished ones in another mass metric: dv = -S dM (v - wished), S the projected inverse."""
-        index = self.mechanism[name.owner].index
-        wished, saddle, factors = self._metric
-        off, force = (self.velocity - wished)[index], np.zeros_like(self.velocity)
-        if name.what == "mass":
-            force[index, :3] = factors[index, 0] * direction * off[:3]
-        else:
-            force[index, 3:] = factors[index, 1] * direction @ off[3:]
-        return -saddle.pull(force.ravel())[1].reshape(-1, 6)
+        """Velocities nearest to others in another mass metric: dv = S (W dv' - dW (v - v')), S the projected inverse and v' those before."""
+        index, moved = self.mechanism[name.owner].index, np.zeros(self.velocity.size)
+        for stage, saddle, _, metric in self.stages:
+            off, force = (stage.after - stage.before).reshape(-1, 6)[index], np.zeros_like(self.velocity)
+            if name.what == "mass":
+                force[index, :3] = stage.factors[index, 0] * direction * off[:3]
+            else:
+                force[index, 3:] = stage.factors[index, 1] * direction @ off[3:]
+            moved = saddle.pull(metric @ moved - force.ravel())[1]
+        return moved.reshape(-1, 6)
 
     @cached_property
-    def _metric(self):
-        return self._velocity_system[:3]
-
-    @cached_property
-    def _velocity_system(self):
-        """Wished velocities, the system that settles them, factors of its metric, and its rows."""
+    def stages(self) -> tuple[Stage, ...]:
+        """The projections that settled the velocities, from those wished on."""
         setup = self._rest()
         wished, held = setup.wished()
-        saddle, G, factors = velocity_saddle(setup.placement, held, setup.rates)
-        return wished, saddle, factors, G
-
-    @cached_property
-    def _mass_matrix(self):
-        """The metric of settled velocities."""
-        blocks, factors = mass_blocks(self.model), self._metric[2]
-        blocks[:, :3] *= factors[:, :1, None]
-        blocks[:, 3:] *= factors[:, 1:, None]
-        return sparse.csr_matrix(sparse.block_diag(list(blocks)))
+        steps = settlings(setup.placement, wished, held, setup.rates)
+        steps = (*steps[:-1], steps[-1]._replace(after=self.velocity.ravel()))
+        return tuple(Stage(one, *one.saddle(setup.placement, wished, setup.rates), one.metric(self.model)) for one in steps)
 
     # ---- backwards
 
@@ -290,9 +296,9 @@ class Beginning:
                 found[name.text] = self._pull_start(name, pulled, target)
             elif name.what == "start_rate":
                 unit = np.eye(self.mechanism[name.owner].type.freedom)
-                if self.kept[3] and not pulled.is_tree:
+                if self.kept[3]:  # what was asked of bodies is held by a projection of its own
                     found[name.text] = self._pull_each(name, pose, velocity, target)
-                elif pulled.is_tree and not self.kept[3]:
+                elif pulled.is_tree:
                     found[name.text] = pulled.along_tree(name.owner, unit, False).reshape(name.shape)
                 else:
                     found[name.text] = pulled.of_joint(name.owner, pulled.settled, unit, pulled.settled.asked).reshape(name.shape)
@@ -354,11 +360,11 @@ class Beginning:
         body = self.model.bodies[index]
         by_mass, by_inertia = 0.0, np.zeros((3, 3))
         if not self.at_rest:
-            wished, _, factors = self._metric
-            off, held = (self.velocity - wished)[index], pulled.settled.motion.reshape(-1, 6)[index]
-            by_mass = float(-factors[index, 0] * held[:3] @ off[:3])
-            both = -factors[index, 1] * np.outer(held[3:], off[3:])
-            by_inertia = 0.5 * (both + both.T)
+            for (stage, *_), solved in zip(self.stages, pulled.settlings):
+                off, held = (stage.after - stage.before).reshape(-1, 6)[index], solved.motion.reshape(-1, 6)[index]
+                by_mass -= float(stage.factors[index, 0] * held[:3] @ off[:3])
+                both = stage.factors[index, 1] * np.outer(held[3:], off[3:])
+                by_inertia = by_inertia - 0.5 * (both + both.T)
         if self.closed:  # by the square of the radius of gyration, trace / (2 mass)
             size = float(pulled.sizes[index])
             by_mass -= size * body["length"] ** 2 / body["mass"]

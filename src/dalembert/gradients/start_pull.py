@@ -60,12 +60,19 @@ class StartPull:
     # ---- the two systems
 
     @cached_property
+    def settlings(self) -> tuple[Solved, ...]:
+        """Of velocities, projection by projection."""
+        rates, bar, found = dict(self.beginning._rest().rates), self.velocity.ravel(), []
+        for _, saddle, G, _ in reversed(self.beginning.stages):
+            weights, motion = saddle.pull(bar)
+            found.append(Solved(saddle, G, rates, bar, weights, motion))
+            bar = found[-1].left.ravel()
+        return tuple(reversed(found))
+
+    @property
     def settled(self) -> Solved:
-        """Of velocities."""
-        setup = self.beginning._rest()
-        _, saddle, _, G = self.beginning._velocity_system
-        weights, motion = saddle.pull(self.velocity.ravel())
-        return Solved(saddle, G, dict(setup.rates), self.velocity.ravel(), weights, motion)
+        """The first of them, from the wished velocities."""
+        return self.settlings[0]
 
     @cached_property
     def total(self) -> np.ndarray:
@@ -107,15 +114,16 @@ class StartPull:
     def _pull_motion(self) -> np.ndarray:
         """(n, 6) how the settled velocities, weighted, change with the pose; with geometry, in ``bars``."""
         settled, beginning, bars = self.settled, self.beginning, self.bars
-        wished, saddle, _ = beginning._metric
-        forces, _ = saddle.pull(beginning._mass_matrix @ (wished - beginning.velocity).ravel())
         setup = beginning._rest()
         setup.placement.evaluate()
         work = setup.placement.work
-        for motion, weights in ((beginning.velocity, settled.weights), (settled.motion.reshape(-1, 6), forces)):
-            pull_row_rates(self.model, work, bars, np.ascontiguousarray(motion), *beginning._by_element(-weights, settled.asked, rates=True))
-            for element, weight in beginning.moving_weights(-weights, settled.asked):
-                self.unseen[element.index, : element.type.freedom] += MovingPull(setup.placement, element, bars).moving(weight, motion)
+        for (stage, saddle, _, metric), solved in zip(beginning.stages, self.settlings):
+            forces, _ = saddle.pull(metric @ (stage.before - stage.after))
+            for moving, weights in ((stage.after, solved.weights), (solved.motion, forces)):
+                motion = np.ascontiguousarray(moving.reshape(-1, 6))
+                pull_row_rates(self.model, work, bars, motion, *beginning._by_element(-weights, settled.asked, rates=True))
+                for element, weight in beginning.moving_weights(-weights, settled.asked):
+                    self.unseen[element.index, : element.type.freedom] += MovingPull(setup.placement, element, bars).moving(weight, motion)
         self._pull_carry(settled.left.copy())
         found = np.concatenate([bars.bodies["x"][:-1], bars.bodies["phi"][:-1]], axis=1)
         bars.bodies["x"], bars.bodies["phi"] = 0.0, 0.0

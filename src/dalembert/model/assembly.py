@@ -241,13 +241,45 @@ def velocity_saddle(placement: Placement, held: np.ndarray, rates: Mapping[str, 
     return Saddle(_mass_matrix(placement.model, factors), G, LEAST), G, factors
 
 
-def velocity_equations(
-    placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray], velocity: np.ndarray, multipliers: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """What settled velocities make zero: W (v - wished) + G^T multipliers, and G v minus the rates asked for."""
-    rows = _rows(placement, {}, rates)
-    G, weight = rows.matrix(), _mass_matrix(placement.model, np.where(held, STIFF, np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)))
-    return weight @ (velocity - wished).ravel() + G.T @ multipliers, G @ velocity.ravel() - np.array(rows.values)
+class Settling(NamedTuple):
+    """One projection of velocities (6 n,), from ``before`` to ``after``: to the nearest that rows allow, in the metric of masses times ``factors`` (n, 2).
+
+    ``asked``: places among them that keep what was wished, by rows that come after those of joints and couplings.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    factors: np.ndarray
+    asked: np.ndarray
+
+    def metric(self, model: Model) -> Any:
+        """W."""
+        return _mass_matrix(model, self.factors)
+
+    def rows(self, placement: Placement, wished: np.ndarray, rates: Mapping[str, np.ndarray]) -> tuple[Any, np.ndarray]:
+        """The rows G and what they shall be, where the placement is."""
+        rows = _rows(placement, {}, rates)
+        return _with_asked(rows.matrix(), np.array(rows.values), self.asked, wished.ravel())
+
+    def saddle(self, placement: Placement, wished: np.ndarray, rates: Mapping[str, np.ndarray]) -> tuple[Saddle, Any]:
+        """The correction, and its rows."""
+        G, _ = self.rows(placement, wished, rates)
+        return Saddle(self.metric(placement.model), G, LEAST), G
+
+    def equations(
+        self, placement: Placement, before: np.ndarray, wished: np.ndarray, rates: Mapping[str, np.ndarray], multipliers: np.ndarray,
+    ) -> np.ndarray:
+        """What ``after`` makes zero: W (after - before) + G^T multipliers, and G after minus what it shall be."""
+        G, right = self.rows(placement, wished, rates)
+        return np.concatenate([self.metric(placement.model) @ (self.after - before) + G.T @ multipliers, G @ self.after - right])
+
+
+def _with_asked(G: Any, right: np.ndarray, asked: np.ndarray, wished: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Rows, and further ones that keep velocities at some places as they are wished."""
+    if not len(asked):
+        return G, right
+    keep = sparse.csr_matrix((np.ones(len(asked)), (np.arange(len(asked)), asked)), shape=(len(asked), wished.size))
+    return sparse.vstack([G, keep], format="csr"), np.concatenate([right, wished[asked]])
 
 
 def mass_blocks(model: Model) -> np.ndarray:
@@ -425,11 +457,7 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     if not rows.values:
         return wished.copy()
     G, right = rows.matrix(), np.array(rows.values)
-    loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
-    weight = _mass_matrix(placement.model, np.where(held, STIFF, loose))
-    velocity = wished.ravel() + Saddle(weight, G, LEAST).step(right - G @ wished.ravel(), rounds=50)
-    if held.any():
-        velocity = _exactly(placement, velocity, wished.ravel(), held, G, right)
+    velocity = _settle(placement, wished.ravel(), held, G, right)[-1].after
     miss = np.abs(right - G @ velocity)
     if miss.max() > FEASIBLE * (1.0 + np.max(np.abs(velocity))):
         owner = rows.owners[int(np.argmax(miss))]
@@ -440,19 +468,32 @@ def settle_velocities(placement: Placement, wished: np.ndarray, held: np.ndarray
     return velocity.reshape(-1, 6)
 
 
-def _exactly(placement: Placement, velocity: np.ndarray, wished: np.ndarray, held: np.ndarray, G: Any, right: np.ndarray) -> np.ndarray:
-    """Velocities (6 n,) near to these with those asked for as they are, if the rows allow that; in any case such as the rows ask for.
+def settlings(placement: Placement, wished: np.ndarray, held: np.ndarray, rates: Mapping[str, np.ndarray]) -> tuple[Settling, ...]:
+    """The projections by which ``settle_velocities`` comes to what it returns."""
+    rows = _rows(placement, {}, rates)
+    return _settle(placement, wished.ravel(), held, rows.matrix(), np.array(rows.values))
+
+
+def _settle(placement: Placement, wished: np.ndarray, held: np.ndarray, G: Any, right: np.ndarray) -> tuple[Settling, ...]:
+    """Velocities (6 n,) by weights of what was asked for; then with that as it is, if the rows allow it, in any case such as the rows ask for.
 
     Weights that are far apart cannot say so: they leave rows open that only heavy bodies can close, and hold light bodies loosely.
     """
-    mass = _mass_matrix(placement.model)
-    places = np.flatnonzero(np.repeat(held.ravel(), 3))
-    asked = sparse.csr_matrix((np.ones(len(places)), (np.arange(len(places)), places)), shape=(len(places), wished.size))
-    both, wanted = sparse.vstack([G, asked], format="csr"), np.concatenate([right, asked @ wished])
-    kept = velocity + Saddle(mass, both, LEAST).step(wanted - both @ velocity, rounds=50)
-    if np.abs(wanted - both @ kept).max() < FEASIBLE * (1.0 + np.abs(kept).max()):
-        return kept
-    return velocity + Saddle(_mass_matrix(placement.model, np.where(held, HEAVY, 1.0)), G, LEAST).step(right - G @ velocity, rounds=50)
+    loose = np.where(held.any(axis=1, keepdims=True), 1.0 / STIFF, 1.0)  # the part that follows from the one asked for
+    nothing = np.zeros(0, dtype=np.int64)
+
+    def nearest(before: np.ndarray, factors: np.ndarray, asked: np.ndarray) -> tuple[Settling, float]:
+        both, wanted = _with_asked(G, right, asked, wished)
+        after = before + Saddle(_mass_matrix(placement.model, factors), both, LEAST).step(wanted - both @ before, rounds=50)
+        return Settling(before, after, factors, asked), float(np.abs(wanted - both @ after).max(initial=0.0))
+
+    weighed, _ = nearest(wished, np.where(held, STIFF, loose), nothing)
+    if not held.any():
+        return (weighed,)
+    kept, miss = nearest(weighed.after, np.ones(held.shape), np.flatnonzero(np.repeat(held.ravel(), 3)))
+    if not miss < FEASIBLE * (1.0 + np.abs(kept.after).max()):
+        kept, _ = nearest(weighed.after, np.where(held, HEAVY, 1.0), nothing)
+    return weighed, kept
 
 
 class Aiming(NamedTuple):

@@ -76,21 +76,15 @@ def held_rows(placement: Placement, element: JointElement) -> tuple[np.ndarray, 
     return twist_between(wanted, frames[1]), relative_twist(placement, element)
 
 
-def nearest_coordinates(placement: Placement, element: JointElement, rounds: int = 8) -> np.ndarray:
-    """(freedom,) at which the joint's motion is nearest to where its bodies stand, from those that are known, which stay as they are."""
+def nearest_coordinates(placement: Placement, element: JointElement) -> np.ndarray:
+    """(freedom,) at which the joint's motion is nearest to where its bodies stand, to first order in how far they are from those that are known."""
     known = coordinates_of(placement, element)
-    before = known.copy()
+    off, _ = held_rows(placement, element)
+    moved = np.linalg.pinv(columns(placement, element).T) @ off
+    found = known + moved
     balls = [i for i, (kind, _) in enumerate(element.type.directions) if kind == "ball"]
-    for _ in range(rounds):
-        off, _ = held_rows(placement, element)
-        moved = np.linalg.pinv(columns(placement, element).T) @ off
-        found = known + moved
-        if balls:  # turns in the parent's axes
-            found[balls] = (Rotation.from_rotvec(moved[balls]) * Rotation.from_rotvec(known[balls])).as_rotvec()
-        known[:] = found
-        if np.abs(moved).max(initial=0.0) < 1e-14 * max(1.0, np.abs(known).max(initial=0.0)):
-            break
-    found, known[:] = known.copy(), before
+    if balls:  # turns in the parent's axes
+        found[balls] = (Rotation.from_rotvec(moved[balls]) * Rotation.from_rotvec(known[balls])).as_rotvec()
     return found
 
 

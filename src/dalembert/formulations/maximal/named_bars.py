@@ -13,6 +13,7 @@ from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
 from dalembert.mechanism.parameters import ALONG, GEOMETRY, SERVO, owners
 from dalembert.model.records import Model
+from dalembert.spatial import so3
 
 #: where numbers of loads stand in their records (forces/bodies.py)
 LOADS = {
@@ -113,8 +114,4 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
 
 def to_rotvec_bar(vector: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """Bar of a rotation vector from that of a turn in the axes it leads to: exp(v + dv) = exp(v) exp(J_r dv)."""
-    step, columns = 1e-3, []
-    for axis in np.eye(3):
-        ends = [(Rotation.from_rotvec(vector).inv() * Rotation.from_rotvec(vector + k * step * axis)).as_rotvec() for k in (1.0, -1.0, 2.0, -2.0)]
-        columns.append((8.0 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12.0 * step))
-    return np.array(columns) @ turn
+    return np.array(so3.right_jacobian(tuple(vector))).reshape(3, 3).T @ turn

@@ -176,7 +176,8 @@ class ReducedForward(VelocityForward):
 
         def along(step: float, built: Any) -> np.ndarray:
             here = self.built(built)
-            state, (coordinate, rate) = self.state_of(self.moved(self.values, step, here)), np.zeros((2, *recorded.shape))
+            state = self.state_of(self.moved(self.values, step, here))
+            coordinate, rate = np.zeros(recorded.shape), np.zeros(recorded.shape)
             place_knot(here.model, here.tree.nodes, own, state)
             write_joints(here.tree.nodes, own, state, coordinate, rate)
             for node, at in zip(here.tree.nodes, own.nodes):
