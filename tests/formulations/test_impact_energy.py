@@ -6,6 +6,8 @@ free rotation lets swing.
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def shape(rng: np.random.Generator, mass: float) -> da.Sphere | da.Capsule | da.
     return da.Convex(points=rng.normal(size=(10, 3)) * size[0], mass=mass)
 
 
-def thrown(seed: int, formulation=da.Variational, jointed: bool = False, dt: float | None = None, **options):
+def thrown(seed: int, formulation: Any = da.Variational, jointed: bool = False, dt: float | None = None, **options):
     """A random scene after its run: bodies thrown at one another, a floor and maybe a wall, restitution mostly 1."""
     rng = np.random.default_rng(seed)
     friction = float(rng.choice([0.0, rng.uniform(0.0, 1.0), rng.uniform(0.0, 5.0)]))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def package(file: Path) -> Path:
 @pytest.mark.filterwarnings("ignore")
 def test_models_run_for_a_second(file, contacts, tmp_path):
     place = f"{file.parent.name}/{file.name}"
-    room = {"root": package(file)} if file.parent.name == "dog_v2" else {"budget": da.Budget(elements=100_000_000)} if file.name in LARGE else {}
+    room: dict[str, Any] = {"root": package(file)} if file.parent.name == "dog_v2" else {"budget": da.Budget(elements=100_000_000)} if file.name in LARGE else {}
     if place in EMPTY:
         with pytest.raises(da.ModelError, match=EMPTY[place]):
             da.Simulation(da.load(file, **room), da.Variational(dt=0.005))
