@@ -40,7 +40,8 @@ def run() -> da.Trajectory:
 
 def killed(work: Callable[[Callable[[int], object]], object], seconds: float) -> int:
     """Fork, let the child work and say how far it is, and kill it. The last that it said, or -1."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
