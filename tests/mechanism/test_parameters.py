@@ -83,6 +83,8 @@ def test_every_parameter_is_listed_set_and_read_back(build, units):
             other = 1.25 * np.array(parameter.value)
         if name.endswith((".lower", ".upper")):
             other = np.full(np.shape(parameter.value), -0.5 if name.endswith("lower") else 0.5)
+        if name.endswith(".velocity"):  # of a conveyor, along its surface
+            other = np.cross(mechanism[name.rpartition(".")[0]].normal, (0.3, 0.2, 0.1))
         changed = list_parameters(with_parameters(mechanism, {name: other}))
         assert set(changed) == set(listed)
         for key, value in changed.items():
