@@ -71,13 +71,17 @@ def end_gap(limit, side, c):
 
 
 @inline
-def lies_flat(contact, bodies):
-    """True for a circle that lies flat at the knot: its support has no direction there, and points on its rim stand for it."""
-    if contact.kind != PLANE or contact.support != CIRCLE_SUPPORT:
-        return False
+def is_level(contact, bodies):
+    """True where the axis of a contact's feature is normal to its half-space at the knot."""
     n = mat_vec(load9(bodies[contact.b].R), load3(contact.normal))
     a = cross3(n, mat_vec(load9(bodies[contact.a].R), load3(contact.axis)))
     return dot3(a, a) < FLAT * FLAT
+
+
+@inline
+def lies_flat(contact, bodies):
+    """True for a circle that lies flat at the knot: its support has no direction there, and points on its rim stand for it."""
+    return contact.kind == PLANE and contact.support == CIRCLE_SUPPORT and is_level(contact, bodies)
 
 
 @kernel
@@ -100,6 +104,8 @@ def prepare(model, work, scene, dt, h, speed):
             continue
         at_knot(contact, scene, bodies)
         at_end(contact, scene, bodies)
+        if contact.rim != 0 and not is_level(contact, bodies):
+            continue  # its circle is lower
         if contact.gap < near or contact.gap0 < near:
             contact.awake = 1
             count += 1

@@ -113,7 +113,9 @@ def support_features(geometry: Geometry) -> np.ndarray:
         side = np.linalg.svd(axis[None])[2][1:]
         around = 2.0 * np.pi * np.arange(RIM) / RIM
         rim = [c + shape.radius * (np.cos(t) * side[0] + np.sin(t) * side[1]) for c in circles["point"] for t in around]
-        return np.concatenate([circles, _balls(rim, 0.0)])
+        points = _balls(rim, 0.0)
+        points["rim"], points["axis"] = 1, axis
+        return np.concatenate([circles, points])
     if is_polyhedron(shape):
         return _balls(list(p + corners(shape) @ R.T), 0.0)
     raise ModelError(f"{geometry.name!r}: a {type(shape).__name__} cannot collide")

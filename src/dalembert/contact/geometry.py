@@ -9,7 +9,7 @@ from math import sqrt
 
 from dalembert.contact.distance import local_distance, meeting_point
 from dalembert.contact.polish import LEVEL, straight_part
-from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
+from dalembert.contact.records import AFTER_KNOT, BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
 from dalembert.contact.support import core_support
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.kernels import inline, kernel
@@ -132,6 +132,17 @@ def tangents(n):
 
 
 @inline
+def slide_after_knot(contact):
+    """Look at the sliding velocity by the rows of the knot."""
+    contact.look = AFTER_KNOT
+    for k in range(2):
+        contact.past[k] = 0.0
+        for c in range(6):
+            contact.Sa[k, c] = contact.Ga[1 + k, c]
+            contact.Sb[k, c] = contact.Gb[1 + k, c]
+
+
+@inline
 def put_rows(contact, n, p, xa, Ra, xb, Rb):
     """Normal, point and rows of a contact at the knot."""
     t, u = tangents(n)
@@ -149,6 +160,7 @@ def put_rows(contact, n, p, xa, Ra, xb, Rb):
     put_row(contact.Gb[0], neg3(n), Rb, arm)
     put_row(contact.Gb[1], neg3(t), Rb, arm)
     put_row(contact.Gb[2], neg3(u), Rb, arm)
+    slide_after_knot(contact)
 
 
 @kernel

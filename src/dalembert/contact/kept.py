@@ -14,7 +14,7 @@ from dalembert.spatial.tuples import load3, load9, store3, store9
 
 #: ``index``: among the scene's contacts; features that the narrow phase found; the solution
 KEPT_CONTACT = np.dtype(
-    fields(I, index=0, kind=0, support=0, a=0, b=0, bounced=0, added=0)
+    fields(I, index=0, kind=0, support=0, a=0, b=0, bounced=0, added=0, look=0)
     + fields(
         F, point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
         granted=0, bound=0, s=0, gamma=0, beta=2, psi=0, edge=MAX_EDGES,
@@ -32,6 +32,7 @@ def keep_contact(contact, kept):
     kept.b = contact.b
     kept.bounced = contact.bounced
     kept.added = contact.added
+    kept.look = contact.look
     store3(kept.point, load3(contact.point))
     kept.radius = contact.radius
     store3(kept.axis, load3(contact.axis))
@@ -68,6 +69,7 @@ def recall_contact(contact, kept):
     contact.b = kept.b
     contact.bounced = kept.bounced
     contact.added = kept.added
+    contact.look = kept.look
     store3(contact.point, load3(kept.point))
     contact.radius = kept.radius
     store3(contact.axis, load3(kept.axis))

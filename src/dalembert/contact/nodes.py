@@ -181,19 +181,20 @@ def build_nodes(
             if contact.awake == 0:
                 continue
             at_end(contact, scene, bodies)
-            eta0 = -contact.drift[0]
-            eta1 = -contact.drift[1]
+            eta0 = contact.past[0] - contact.drift[0]
+            eta1 = contact.past[1] - contact.drift[1]
             for side in range(2):
                 body = contact.a if side == 0 else contact.b
                 if body == world:
                     continue
                 G = contact.Ga if side == 0 else contact.Gb
+                S = contact.Sa if side == 0 else contact.Sb
                 push(step, body, G[0], contact.gamma)
                 push(step, body, G[1], contact.beta[0])
                 push(step, body, G[2], contact.beta[1])
                 linear, angular = velocity(step, body)
-                eta0 += flow(G[1], linear, angular)
-                eta1 += flow(G[2], linear, angular)
+                eta0 += flow(S[0], linear, angular)
+                eta1 += flow(S[1], linear, angular)
             contact.eta[0] = eta0
             contact.eta[1] = eta1
             # eta bends with omega, which a step along a line does not see: the cone may be left by so much
@@ -238,14 +239,14 @@ def build_nodes(
 
     sleep = specialise(sleep, f"{name}_sleep", file)
 
-    def contact_side(step, there, back, body, G, H, K, T, w0, w00, w01, w11):
+    def contact_side(step, there, back, body, G, S, H, K, T, w0, w00, w01, w11):
         """Blocks between a contact and one of its bodies; K and T get the gradients of the gap and of the sliding velocity."""
         row = step.work.blocks[there].M
         column = step.work.blocks[back].M
         terms = velocity_terms(step, body)
         end_gradient(step, body, H, K)
-        rate_gradient(step, body, terms, G[1], T[0])
-        rate_gradient(step, body, terms, G[2], T[1])
+        rate_gradient(step, body, terms, S[0], T[0])
+        rate_gradient(step, body, terms, S[1], T[1])
         for c in range(unknowns):
             row[0, c] = w0 * K[c]
             row[1, c] = w00 * T[0, c] + w01 * T[1, c]
@@ -298,9 +299,9 @@ def build_nodes(
             else:
                 w0, w00, w01, w11 = node_matrix(c, blocks[c.diagonal].M, c.friction > 0.0)
             if c.block_na >= 0:
-                contact_side(step, c.block_na, c.block_an, c.a, c.Ga, c.Ha, c.Ka, c.Ta, w0, w00, w01, w11)
+                contact_side(step, c.block_na, c.block_an, c.a, c.Ga, c.Sa, c.Ha, c.Ka, c.Ta, w0, w00, w01, w11)
             if c.block_nb >= 0:
-                contact_side(step, c.block_nb, c.block_bn, c.b, c.Gb, c.Hb, c.Kb, c.Tb, w0, w00, w01, w11)
+                contact_side(step, c.block_nb, c.block_bn, c.b, c.Gb, c.Sb, c.Hb, c.Kb, c.Tb, w0, w00, w01, w11)
 
     contact_blocks = specialise(contact_blocks, f"{name}_contact_blocks", file)
 

@@ -22,6 +22,8 @@ from dalembert.model.records import F, I, fields
 PLANE, BALLS, LINE, EDGES, FIELD, SMOOTH = range(6)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
 BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
+#: the sliding velocity of a contact is that by the rows of the knot just after it, that in the middle of the step, the mean of before and after the knot
+AFTER_KNOT, IN_MIDDLE, MEAN = range(3)
 #: most unknowns of a body, in any formulation
 MOST = 12
 #: most edges of a linearised friction cone
@@ -33,6 +35,10 @@ CONTACT = np.dtype([
     ("kind", I),
     *fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
             used=0, awake=0, owner=0, part=0, edges=0, bounced=0,
+            # where sliding is looked at
+            look=0,
+            # a point on the rim of a cylinder, which stands for it where it lies flat
+            rim=0,
             # ``added``: found at another pose than the knot's; numbers of two shapes
             added=0, first=0, second=0),
     *fields(
@@ -45,6 +51,9 @@ CONTACT = np.dtype([
         belt=3, drift=2,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
+        # rows of the sliding velocity along the two tangents by a and by b, and what it has besides (m/s): those of the knot and nothing, if a
+        # formulation does not say otherwise
+        Sa=(2, 6), Sb=(2, 6), past=2,
         # at the end of the step: gap, normal and its gradient by a and by b
         gap=0, n=3, Ha=6, Hb=6,
         # gradients by the unknowns of a and b: of the gap over dt, of the sliding velocity

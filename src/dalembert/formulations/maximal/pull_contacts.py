@@ -10,6 +10,7 @@ from math import sqrt
 
 from dalembert.contact.cone import node_matrix
 from dalembert.contact.limits import limit_matrix
+from dalembert.contact.records import AFTER_KNOT, MEAN
 from dalembert.formulations.maximal.bars import Bars
 from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_gap, pull_tangents
 from dalembert.formulations.maximal.pull_joints import add_to3, load6, pull_at_end, pull_at_knot, pull_wrench
@@ -103,8 +104,10 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
         add_to3(bar.xn, weight, load3(H))
         add_to3(bar.phin, weight, load3(H[3:]))
     pull_gap(contact, own, scene.shapes, touch.geometries, weight, load3(contact.n), load9(bodies[a].Rn), load9(bodies[b].Rn))
-    # impulses in the bodies' equations, the sliding velocity
+    # impulses in the bodies' equations, the sliding velocity by the rows of the knot: just after it, or half of it and half before
     eta = (0.0, w00 * b1 + w01 * b2, w01 * b1 + w11 * b2)
+    after = 1.0 if contact.look == AFTER_KNOT else 0.5 if contact.look == MEAN else 0.0
+    before = 0.5 if contact.look == MEAN else 0.0
     for k in range(3):
         impulse = contact.gamma if k == 0 else contact.beta[k - 1]
         taken = dot6(contact.Ga[k], ba) + dot6(contact.Gb[k], bb)
@@ -114,10 +117,12 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
             own.beta[k - 1] -= taken
             add_to3(own.belt, -eta[k], load3(contact.Ga[k]))
         for c in range(6):
-            field[0, k, c] = eta[k] * touch.velocity[AFTER, a, c] - impulse * ba[c]
-            field[1, k, c] = eta[k] * touch.velocity[AFTER, b, c] - impulse * bb[c]
-        add_to6(touch.dvelocity[AFTER, a], eta[k], contact.Ga[k])
-        add_to6(touch.dvelocity[AFTER, b], eta[k], contact.Gb[k])
+            field[0, k, c] = eta[k] * (after * touch.velocity[AFTER, a, c] + before * touch.velocity[BEFORE, a, c]) - impulse * ba[c]
+            field[1, k, c] = eta[k] * (after * touch.velocity[AFTER, b, c] + before * touch.velocity[BEFORE, b, c]) - impulse * bb[c]
+        add_to6(touch.dvelocity[AFTER, a], after * eta[k], contact.Ga[k])
+        add_to6(touch.dvelocity[AFTER, b], after * eta[k], contact.Gb[k])
+        add_to6(touch.dvelocity[BEFORE, a], before * eta[k], contact.Ga[k])
+        add_to6(touch.dvelocity[BEFORE, b], before * eta[k], contact.Gb[k])
     if rises(contact.bounced, contact.bound):
         bound = -w0 * b0
         rate = dot6(contact.Ga[0], touch.velocity[BEFORE, a]) + dot6(contact.Gb[0], touch.velocity[BEFORE, b])

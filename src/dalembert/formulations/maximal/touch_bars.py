@@ -17,6 +17,9 @@ LIMIT_BAR = np.dtype(fields(F, b=3, gamma=2, beta=0, end=2, restitution=0, frict
 #: of a shape of pairs: its place in its body, radius, half length, semi-axes or half sizes (m)
 GEOMETRY_BAR = np.dtype(fields(F, radius=0, half=0, semi=3, position=3))
 
+#: of a pose: world, body
+POSE_BAR = np.dtype(fields(F, x=3, phi=3))
+
 
 class Touch(NamedTuple):
     """Bars of the nodes of a scene; velocities (n + 1, 6) just after and just before the knot, and what they change by in half a
@@ -33,6 +36,7 @@ class Touch(NamedTuple):
     found_at: Any
     found_bar: Any
     field: np.ndarray  # (2, 3, 6) scratch: what the rows of a node are weighed with, by its bodies
+    middle: np.ndarray  # (2,) scratch: bars of the poses of two bodies elsewhere
     pair: np.ndarray  # (2,) scratch: bars of the shapes of a pair
     codes: np.ndarray  # (4,) scratch: planes that meet in a point
     bounds: np.ndarray  # (k + 3, k) scratch: of the k bounds of bearings
@@ -46,6 +50,6 @@ def new_touch(scene: Scene, bodies: int, rows: tuple[Any, Any], found: tuple[Any
     borne = int(np.count_nonzero(scene.limits["bears"]))
     return Touch(
         np.zeros(len(scene.contacts), CONTACT_BAR), np.zeros(len(scene.limits), LIMIT_BAR), np.zeros(len(scene.shapes.geometries), GEOMETRY_BAR),
-        np.zeros((3, bodies + 1, 6)), np.zeros((3, bodies + 1, 6)), *rows, *found, np.zeros((2, 3, 6)), np.zeros(2, GEOMETRY_BAR),
+        np.zeros((3, bodies + 1, 6)), np.zeros((3, bodies + 1, 6)), *rows, *found, np.zeros((2, 3, 6)), np.zeros(2, POSE_BAR), np.zeros(2, GEOMETRY_BAR),
         np.zeros(4, np.int64), np.zeros((borne + 3, borne)),
     )

@@ -43,7 +43,7 @@ def evaluate_encounter(interval, scene, velocity, codes):
     evaluate_knot(model, work)
     aim_all(model, work)
     move_clipped(scene, work.bodies, codes)
-    place_nodes(model, work, scene)
+    place_nodes(model, work, scene, interval.dt)
     for i in range(model.bodies.shape[0] - 1):
         linear, angular = velocity_before(model, work, i)
         put6(velocity[BEFORE, i], linear, angular)
@@ -111,7 +111,7 @@ class ContactForward(VariationalForward):
 
     def open(self, interval: Interval) -> bool:
         self.scene = self.nodes.put(0.0, np.zeros((len(self.touching), 3)), self.model)
-        place_nodes(self.model, interval.work, self.scene)  # with the numbers of the run itself
+        place_nodes(self.model, interval.work, self.scene, interval.dt)  # with the numbers of the run itself
         at_knot = interval.work.bodies, self.bars.bodies
         touch = new_touch(self.scene, self.engine.sizes[0], at_knot, at_knot)
         return open_encounter(interval, self.scene, self.bars, touch)

@@ -44,6 +44,7 @@ from dalembert.formulations.variational.equations import (
     subtract_impulse,
     turn,
 )
+from dalembert.formulations.variational.slides import look_at_slides, mend_slides
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, recall
 from dalembert.formulations.variational.step import finish, history_of, record, write_forces
 from dalembert.kernels import inline, kernel
@@ -143,7 +144,9 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     if met < 0:
         return THROUGH, 0, -1.0 - met
     count = prepare(model, work, scene, dt, h, speed)
-    if options.events != OFF:
+    if options.events == OFF:
+        look_at_slides(model, work, scene, dt, speed, options.resting)
+    else:
         count = let_fly(model, work, scene, state.clock[0] == 0.0, options.resting)
         if count < 0 or options.events == STAY:
             return STRIKES, 0, 0.0
@@ -153,6 +156,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     for attempt in range(len(TRIES) + len(COMPLIANCES) - 1):
         if attempt >= len(TRIES) and compliance == 0.0:
             break
+        if attempt > 0:
+            mend_slides(scene, True)
         wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         for again in range(ROUNDS):
@@ -174,7 +179,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 break
             if options.events == OFF:
                 woken = wake(work, scene)
-                changed = woken + bounce(model, work, scene, dt, options.resting)
+                changed = woken + bounce(model, work, scene, dt, options.resting) + mend_slides(scene, False)
             else:
                 woken = meet(model, work, scene, 0.5 * dt / h, options.resting, options.events)
                 changed = woken

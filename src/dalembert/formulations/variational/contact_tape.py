@@ -42,6 +42,8 @@ from dalembert.formulations.variational.equations import (
     momentum_after,
     momentum_derivative,
 )
+from dalembert.formulations.variational.pull_slides import pull_slides
+from dalembert.formulations.variational.slides import place_slide
 from dalembert.formulations.variational.step import record, write_forces
 from dalembert.formulations.variational.tape import clear_step, keep_before, keep_step, new_tape, recall_interval
 from dalembert.kernels import kernel
@@ -102,11 +104,14 @@ def tape_contact_steps(model, state, inputs, options, work, scene, recording, fo
 
 
 @kernel
-def place_nodes(model, work, scene):
+def place_nodes(model, work, scene, dt):
     """Rows at the knot of what is awake."""
     for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0:
-            at_knot(scene.contacts[i], scene, work.bodies)
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            look = contact.look
+            at_knot(contact, scene, work.bodies)
+            place_slide(model, work, scene, contact, look, dt)
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         limit_at_knot(limit, model.joints[limit.joint], work.joints[limit.joint], work.bodies, scene.scratch)
@@ -117,7 +122,7 @@ def recall_encounter(model, work, scene, tape, kept, begin, entry):
     """Put a taped interval into work and scene, its knot evaluated. ``kept``: the log of contacts from ``begin`` on."""
     recall_interval(model, work, tape, entry)
     recall_nodes(scene, kept, tape.span[entry, 0] - begin, tape.span[entry, 1], tape.limits[entry])
-    place_nodes(model, work, scene)
+    place_nodes(model, work, scene, tape.clock[entry, 1])
 
 
 @kernel
@@ -190,6 +195,7 @@ def chain_velocities(interval, bars, touch):
 def pull_all_equations(interval, held):
     """Adds F^T b, nodes included."""
     pull_equations(interval, held.bars)
+    pull_slides(interval, held.scene, held.bars, held.touch)
     pull_nodes(held.scene, interval.model, interval.work.bodies, held.bars, held.touch, interval.dt, interval.h)
     chain_velocities(interval, held.bars, held.touch)
 

@@ -1,0 +1,139 @@
+"""Where an interval looks at the sliding velocities of what goes on touching, so that rolling and sliding are of second order.
+
+The force at a knot stands between two intervals, whose velocities are those of their middles. Three velocities may be asked to vanish or to face friction:
+
+    AFTER_KNOT  that of the rows of the knot just after it: dissipative whatever happens, for what strikes, stops or wakes up. Of first order;
+    IN_MIDDLE   that in the middle of the interval, for what sticks and rolls:
+
+                    eta = t' . v + (p' - x') x t' . W,    W = R' J^-1 R'^T R l.
+
+                The pose there (') is foreseen by the velocities just before the knot, x + dt/2 v and R exp(dt/2 w), and t' are the tangents of the knot, carried
+                to the normal there. Momenta R l of an interval stay as they are at its beginning, so that a ball, whose momentum is its spin, rolls exactly;
+    MEAN        the mean of before and after by the rows of the knot, for what slides on: it takes exactly the work that friction does.
+"""
+from __future__ import annotations
+
+from math import sqrt
+
+from dalembert.contact.events import approach, is_impact, velocity_before
+from dalembert.contact.geometry import measure, slide_after_knot
+from dalembert.contact.records import AFTER_KNOT, IN_MIDDLE, MEAN
+from dalembert.kernels import inline, kernel
+from dalembert.spatial import so3
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_mul, mat_t_vec, mat_vec, neg3, scale3, sub3
+
+#: gaps (m) of what touches at the knot already
+TOUCHING = 1e-6
+#: what slides more slowly than this part of what friction takes from a free body's speed in a step may stick
+SLOW = 0.5
+
+
+@inline
+def middle(model, work, i, dt):
+    """Foreseen pose (x, R) of a body in the middle of the interval; the world stays."""
+    body = work.bodies[i]
+    if i == model.bodies.shape[0] - 1:
+        return load3(body.x), load9(body.R)
+    linear, angular = velocity_before(model, work, i)
+    return add3(load3(body.x), scale3(0.5 * dt, linear)), mat_mul(load9(body.R), so3.exp_matrix(scale3(0.5 * dt, angular)))
+
+
+@inline
+def carried(t, n):
+    """A tangent, turned to another normal."""
+    t = sub3(t, scale3(dot3(t, n), n))
+    return scale3(1.0 / sqrt(dot3(t, t)), t)
+
+
+@inline
+def middle_row(row, model, work, i, direction, arm, R):
+    """Write the row of the rate along ``direction`` at ``arm`` in the middle, over the velocities of the momenta just after the knot."""
+    turn = cross3(arm, direction)
+    if i != model.bodies.shape[0] - 1:
+        fixed = model.bodies[i]
+        turn = mat_vec(R, mat_vec(load9(fixed.inertia_inverse), mat_t_vec(R, turn)))
+        turn = mat_vec(load9(fixed.inertia), mat_t_vec(load9(work.bodies[i].R), turn))
+    row[0] = direction[0]
+    row[1] = direction[1]
+    row[2] = direction[2]
+    row[3] = turn[0]
+    row[4] = turn[1]
+    row[5] = turn[2]
+
+
+@kernel
+def slide_in_middle(model, work, scene, contact, dt):
+    """Rows of the sliding velocity of a contact in the middle of the interval."""
+    contact.look = IN_MIDDLE
+    xa, Ra = middle(model, work, contact.a, dt)
+    xb, Rb = middle(model, work, contact.b, dt)
+    _, n, p = measure(contact, scene, xa, Ra, xb, Rb)
+    t = carried(load3(contact.Ga[1]), n)
+    u = cross3(n, t)
+    middle_row(contact.Sa[0], model, work, contact.a, t, sub3(p, xa), Ra)
+    middle_row(contact.Sa[1], model, work, contact.a, u, sub3(p, xa), Ra)
+    middle_row(contact.Sb[0], model, work, contact.b, neg3(t), sub3(p, xb), Rb)
+    middle_row(contact.Sb[1], model, work, contact.b, neg3(u), sub3(p, xb), Rb)
+
+
+@inline
+def before_knot(model, work, contact):
+    """Rates along the tangents just before the knot; less the drift, they are the sliding velocity there."""
+    return (
+        approach(model, work, contact.a, contact.b, contact.Ga[1], contact.Gb[1]), approach(model, work, contact.a, contact.b, contact.Ga[2], contact.Gb[2]),
+    )
+
+
+@inline
+def slide_on(contact, before):
+    """Look at the mean sliding velocity of before and after the knot, with the rates ``before`` it."""
+    contact.look = MEAN
+    for k in range(2):
+        contact.past[k] = 0.5 * before[k]
+        for c in range(6):
+            contact.Sa[k, c] = 0.5 * contact.Ga[1 + k, c]
+            contact.Sb[k, c] = 0.5 * contact.Gb[1 + k, c]
+
+
+@kernel
+def place_slide(model, work, scene, contact, look, dt):
+    """Rows of a contact's sliding velocity as they were looked at, after ``at_knot``."""
+    if look == IN_MIDDLE:
+        slide_in_middle(model, work, scene, contact, dt)
+    elif look == MEAN:
+        slide_on(contact, before_knot(model, work, contact))
+
+
+@kernel
+def look_at_slides(model, work, scene, dt, speed, resting):
+    """Choose for all contacts where their sliding is looked at; ``speed`` (m/s) is what gravity makes in the step."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.used != 1 or contact.friction == 0.0 or contact.gap0 > TOUCHING or is_impact(model, work, contact, resting):
+            continue
+        before = before_knot(model, work, contact)
+        slip0 = before[0] - contact.drift[0]
+        slip1 = before[1] - contact.drift[1]
+        if sqrt(slip0 * slip0 + slip1 * slip1) > SLOW * contact.friction * speed:
+            slide_on(contact, before)
+        else:
+            slide_in_middle(model, work, scene, contact, dt)
+
+
+@kernel
+def mend_slides(scene, all):
+    """Look just after the knot at what was thought to slide on and turned back or stopped instead, or at ``all``. Returns how many changed."""
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        stops = all and contact.look != AFTER_KNOT
+        if contact.look == MEAN and contact.awake != 0:
+            slip0 = 2.0 * contact.past[0] - contact.drift[0]
+            slip1 = 2.0 * contact.past[1] - contact.drift[1]
+            after0 = 2.0 * contact.eta[0] - slip0
+            after1 = 2.0 * contact.eta[1] - slip1
+            stops = stops or slip0 * after0 + slip1 * after1 <= 0.0
+        if stops:
+            slide_after_knot(contact)
+            count += 1
+    return count
