@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dalembert.contact.events import approach, end_gap, limit_approach, rate_along
 from dalembert.contact.geometry import at_end
+from dalembert.contact.records import MEAN
 from dalembert.kernels import inline, kernel
 
 #: gaps (m, rad) below this are closed
@@ -114,7 +115,7 @@ def slowest(starts, push, drag):
 
 @inline
 def contact_slide(model, work, contact, starts):
-    """Sliding velocity of a contact just before the knot, and the least one (m/s) at which it slides."""
+    """Sliding velocity of a contact just before the knot, by its rows, and the least one (m/s) at which it slides."""
     before0 = approach(model, work, contact.a, contact.b, contact.Ga[1], contact.Gb[1])
     before1 = approach(model, work, contact.a, contact.b, contact.Ga[2], contact.Gb[2])
     push = contact.gamma / contact.weight
@@ -138,7 +139,10 @@ def next_slide_end(model, work, scene, carry, starts, first):
         contact = scene.contacts[i]
         if contact.awake != 0 and contact.friction > 0.0:
             before0, before1, slow = contact_slide(model, work, contact, starts)
-            if ends_slide(before0, before1, contact.eta[0], contact.eta[1], carry, slow):
+            after0, after1 = contact.eta[0], contact.eta[1]
+            if contact.look == MEAN:
+                after0, after1 = 2.0 * after0 - before0, 2.0 * after1 - before1
+            if ends_slide(before0, before1, after0, after1, carry, slow):
                 return i
     for i in range(max(first - count, 0), scene.limits.shape[0]):
         limit = scene.limits[i]

@@ -144,9 +144,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     if met < 0:
         return THROUGH, 0, -1.0 - met
     count = prepare(model, work, scene, dt, h, speed)
-    if options.events == OFF:
-        look_at_slides(model, work, scene, dt, speed, options.resting)
-    else:
+    look_at_slides(model, work, scene, dt, speed, options.resting)
+    if options.events != OFF:
         count = let_fly(model, work, scene, state.clock[0] == 0.0, options.resting)
         if count < 0 or options.events == STAY:
             return STRIKES, 0, 0.0
@@ -179,12 +178,14 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 break
             if options.events == OFF:
                 woken = wake(work, scene)
-                changed = woken + bounce(model, work, scene, dt, options.resting) + mend_slides(scene, False)
+                changed = woken + bounce(model, work, scene, dt, options.resting)
             else:
                 woken = meet(model, work, scene, 0.5 * dt / h, options.resting, options.events)
                 changed = woken
                 if woken < 0:
                     return MET, iterations, size
+            if options.events != UP_TO:  # slides that end are events
+                changed += mend_slides(scene, False)
             changed += bear(model, work, scene.limits, again)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
