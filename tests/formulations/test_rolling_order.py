@@ -1,6 +1,8 @@
 """Rolling and sliding in `Variational`: second order while nothing strikes or stops, and energy without drift."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -63,7 +65,7 @@ def test_a_rolling_disk():
     energy = rolling_disk(0.001, 6.0).energy().total
     assert np.abs(energy / energy[0] - 1.0).max() < 1e-6
     ends = [rolling_disk(dt, 2.0).position[-1, 0] for dt in (0.008, 0.004, 0.002, 0.001)]
-    assert order([float(np.abs(b - a).max()) for a, b in zip(ends, ends[1:])]) > 1.9
+    assert order([float(np.abs(b - a).max()) for a, b in pairwise(ends)]) > 1.9
 
 
 def tippe_top(dt: float, duration: float) -> da.Trajectory:
@@ -86,7 +88,7 @@ def test_a_slide_whose_direction_turns():
     assert np.linalg.norm(friction, axis=1) == pytest.approx(0.2 * contacts.normal_force, rel=1e-6)  # it slides all the time
     assert np.ptp(np.unwrap(np.arctan2(friction[:, 1], friction[:, 0]))) > 0.2
     ends = [np.concatenate([run.position[-1, 0], run.velocity[-1, 0] / 10.0]) for run in runs]
-    assert order([float(np.abs(b - a).max()) for a, b in zip(ends, ends[1:])]) > 1.9
+    assert order([float(np.abs(b - a).max()) for a, b in pairwise(ends)]) > 1.9
 
 
 def test_what_stops_stays():

@@ -9,7 +9,17 @@ from math import sqrt
 
 from dalembert.contact.distance import local_distance, meeting_point
 from dalembert.contact.polish import LEVEL, straight_part
-from dalembert.contact.records import AFTER_KNOT, BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
+from dalembert.contact.records import (
+    AFTER_KNOT,
+    BALL_SUPPORT,
+    CIRCLE_SUPPORT,
+    EDGES,
+    FIELD,
+    FLATNESS,
+    LINE,
+    PLANE,
+    SMOOTH,
+)
 from dalembert.contact.support import core_support
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.kernels import inline, kernel
