@@ -1,16 +1,19 @@
 """From a mechanism to the records of its contacts with grounds and terrain, and of its limits."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
 
 from dalembert.contact.features import Geometry, _balls, ball_features, geometries, support_features
+from dalembert.contact.laws import write_law
 from dalembert.contact.records import CONTACT, ELLIPSOID_SUPPORT, FIELD, LIMIT, PLANE
 from dalembert.errors import ModelError
 from dalembert.mechanism.bearings import GEOMETRIES
-from dalembert.mechanism.environment import ContactPoint, Ground, HeightField
+from dalembert.mechanism.environment import ContactPoint, Ground, HeightField, PairLaw
 from dalembert.mechanism.joints import Joint
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.touching import Surface, Touching
@@ -71,22 +74,25 @@ class GroundList:
                 surface = Surface(point.body.name, point.body.index, (point.body.name,))
                 law = touching.law(surface, other)
                 if law is not None:
-                    friction = law.friction if point.friction is None else point.friction
-                    restitution = law.restitution if point.restitution is None else point.restitution
-                    self._add(_balls([point.point], point.radius), point, surface.body, element, friction, restitution)
+                    if point.friction is not None:
+                        law = replace(law, friction=point.friction, friction_across=None)
+                    if point.restitution is not None:
+                        law = replace(law, restitution=point.restitution)
+                    self._add(_balls([point.point], point.radius), point, surface, element, law, other)
             for surface in touching.moving:
                 law = touching.law(surface, other)
                 if law is not None:
                     for geometry in geometries(surface):
                         features = support_features(geometry) if isinstance(element, Ground) else ball_features(geometry)
-                        self._add(features, geometry, surface.body, element, law.friction, law.restitution)
+                        self._add(features, geometry, surface, element, law, other)
         self.contacts = np.concatenate(self._found) if self._found else np.zeros(0, CONTACT)
         self.reach = np.where(self.contacts["support"] == ELLIPSOID_SUPPORT, self.contacts["semi"].max(axis=1, initial=0.0), self.contacts["radius"])
         self.crowded = len(self.contacts) > CROWD
 
     def _add(
-        self, features: np.ndarray, source: ContactPoint | Geometry, body: int, element: Ground | HeightField, friction: float, restitution: float,
+        self, features: np.ndarray, source: ContactPoint | Geometry, surface: Surface, element: Ground | HeightField, law: PairLaw, other: Surface,
     ) -> None:
+        body = surface.body
         self.sources += [(source, number, element) for number in range(len(features))]
         if isinstance(element, Ground):
             features["kind"], features["normal"], features["offset"], features["belt"] = PLANE, element.normal, element.offset, element.velocity
@@ -96,8 +102,9 @@ class GroundList:
         features["a"], features["b"], features["used"], features["owner"] = body, self.world, 1, owner
         features["part"] = self._parts.get(owner, 0) + np.arange(len(features))
         self._parts[owner] = self._parts.get(owner, 0) + len(features)
-        features["friction"], features["restitution"], features["weight"] = friction, restitution, self.weights[body]
-        features["edges"] = self.edges if friction > 0.0 else 0
+        write_law(features, law, surface, other, self.world)
+        features["weight"] = self.weights[body]
+        features["edges"] = np.where(features["friction"] > 0.0, self.edges, 0)
         self._found.append(features)
 
     @property

@@ -11,12 +11,13 @@ cone has edge impulses beta_i >= 0 along unit vectors b_i instead, with
     beta_i (b_i . eta + psi) = kappa,    (mu gamma - sum beta_i) psi = kappa.
 
 Both leave three unknowns (gamma, beta) with three rows: s, psi and beta_i are eliminated here, whatever the number of edges.
-All impulses and kappa are measured in units of ``weight``, the pair's reduced mass, so that kappa is in m^2/s^2.
+A TWIST has the second of these alone, with the gamma that its contact has (``twists``). All impulses and kappa are measured in units of ``weight``, the pair's reduced mass, so that kappa is in m^2/s^2.
 """
 from __future__ import annotations
 
 from math import cos, pi, sin, sqrt
 
+from dalembert.contact.records import TWIST
 from dalembert.kernels import inline, kernel
 
 #: angle (rad) by which friction may miss the direction against the sliding velocity
@@ -94,6 +95,9 @@ def open_contact(c, speed, gap_rate):
     m = c.weight
     c.s = max(gap_rate, speed)
     c.gamma = max(c.gamma0, m * speed)
+    if c.kind == TWIST:
+        c.s = 0.0
+        c.gamma = c.gamma0
     slide = sqrt(c.eta[0] * c.eta[0] + c.eta[1] * c.eta[1])
     c.psi = sqrt(slide * slide + speed * speed)
     c.beta[0] = 0.0
@@ -135,7 +139,7 @@ def complementarity(c):
     askew = ASKEW * u0 * c.psi
     x = (abs(u0 * c.eta[0] + c.psi * c.beta[0]) - askew) * m
     y = (abs(u0 * c.eta[1] + c.psi * c.beta[1]) - askew) * m
-    return normal + scalar, 2, max(normal, max(scalar, max(x, y)))
+    return normal + scalar, 1 if c.kind == TWIST else 2, max(normal, max(scalar, max(x, y)))
 
 
 @inline
@@ -201,11 +205,14 @@ def node_matrix(c, S, tangential):
 
     Row 0 is w0 H dv + S[0, 0] dgamma; rows 1 and 2 are (w00 w01; w01 w11) T dv + S[1:, :] (dgamma, dbeta).
     """
-    scale = 1.0 / (c.gamma + c.weight * c.s)
-    S[0, 0] = scale * c.s
+    S[0, 0] = 1.0
     S[0, 1] = 0.0
     S[0, 2] = 0.0
-    w0 = scale * c.gamma
+    w0 = 0.0
+    if c.kind != TWIST:
+        scale = 1.0 / (c.gamma + c.weight * c.s)
+        S[0, 0] = scale * c.s
+        w0 = scale * c.gamma
     mu = c.friction
     if not tangential:
         S[1, 0] = 0.0
@@ -246,10 +253,12 @@ def node_matrix(c, S, tangential):
 @kernel
 def node_residual(c, kappa, second, gap_rate):
     """The three rows' residuals for products ``kappa`` (m^2/s^2, see ``wanted``); with ``second``, the last direction's products are taken off."""
-    normal = wanted(kappa, c.s * c.gamma, c.weight)
-    if second:
-        normal -= c.ds * c.dgamma
-    r0 = (c.gamma * gap_rate - normal) / (c.gamma + c.weight * c.s)
+    r0 = 0.0
+    if c.kind != TWIST:
+        normal = wanted(kappa, c.s * c.gamma, c.weight)
+        if second:
+            normal -= c.ds * c.dgamma
+        r0 = (c.gamma * gap_rate - normal) / (c.gamma + c.weight * c.s)
     mu = c.friction
     if mu == 0.0:
         return r0, 0.0, 0.0

@@ -10,7 +10,7 @@ from math import sqrt
 from dalembert.contact.bearing import guess_bounds
 from dalembert.contact.geometry import at_end, at_knot, at_knot_below, rounding
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
-from dalembert.contact.records import CIRCLE_SUPPORT, PLANE
+from dalembert.contact.records import CIRCLE_SUPPORT, PLANE, TWIST
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import cross3, dot3, load3, load9, mat_vec, scale3
 
@@ -20,6 +20,8 @@ FLAT = 2e-3
 OVERLAP = 1e-8
 #: impulses below this part of a contact's weight times 1 m/s do not count as touching
 TOUCH = 1e-8
+#: shares of a coefficient of friction count as no less than the root of this in a first guess
+LEAST = 1e-6
 #: how often a step is solved again with contacts that woke up or bounced, or bearings whose load was another
 ROUNDS = 40
 
@@ -103,6 +105,8 @@ def prepare(model, work, scene, dt, h, speed):
         if contact.used == 2:
             continue
         at_knot(contact, scene, bodies)
+        if contact.kind == TWIST:
+            continue
         at_end(contact, scene, bodies)
         if contact.rim != 0 and not is_level(contact, bodies):
             continue  # its circle is lower
@@ -142,6 +146,8 @@ def guess_impulses(work, scene, bodies, joints, h):
     for i in range(world):
         counts[i] = 0.0
     for i in range(contacts.shape[0]):
+        if contacts[i].kind == TWIST:  # which begins anew with its contact's impulse
+            contacts[i].awake = 0
         if contacts[i].awake != 0 and contacts[i].b == world:
             counts[contacts[i].a] += 1.0
     for i in range(contacts.shape[0]):
@@ -156,6 +162,9 @@ def guess_impulses(work, scene, bodies, joints, h):
                 contact.gamma0 += share * wrench[c] * contact.Ga[0, c]
                 contact.beta0[0] += share * wrench[c] * contact.Ga[1, c]
                 contact.beta0[1] += share * wrench[c] * contact.Ga[2, c]
+            if contact.grain_of != 0:  # rows are as long as their share of the coefficient
+                for k in range(2):
+                    contact.beta0[k] /= max(contact.share[k] * contact.share[k], LEAST)
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         force = h * joints[limit.joint].limit[limit.direction]

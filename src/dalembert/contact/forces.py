@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dalembert.contact.events import TOUCH, is_impact, limit_approach
 from dalembert.contact.nodes import limit_impulse
+from dalembert.contact.records import TWIST
 from dalembert.kernels import inline, kernel
 
 
@@ -59,8 +60,10 @@ def lasting_end(model, work, limit, resting, hit):
 
 
 @inline
-def lasting_share(model, work, contact, resting, hit):
-    """The part of a contact's impulse that lasts."""
+def lasting_share(model, work, scene, contact, resting, hit):
+    """The part of a contact's impulse that lasts; that of a twist is its contact's."""
+    if contact.kind == TWIST:
+        contact = scene.contacts[contact.carrier - 1]
     if is_impact(model, work, contact, resting):
         return 0.0
     return max(contact.gamma0, 0.0) / contact.gamma if hit and contact.gamma0 < contact.gamma else 1.0
@@ -81,7 +84,7 @@ def keep_forces(model, work, scene, after, kick, resting):
             after.joints[i].hold[c] = 0.0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        share = lasting_share(model, work, contact, resting, hit) if contact.awake != 0 else 0.0
+        share = lasting_share(model, work, scene, contact, resting, hit) if contact.awake != 0 else 0.0
         if share > 0.0:
             for k in range(3):
                 force = kick * share * (contact.gamma if k == 0 else contact.beta[k - 1])
@@ -119,7 +122,7 @@ def write_log(scene, log, used, knot, kick):
     """Write the contacts of a step into the log; returns its new length."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake == 0:
+        if contact.awake == 0 or contact.kind == TWIST:
             continue
         entry = log[used]
         used += 1

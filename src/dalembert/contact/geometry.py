@@ -19,6 +19,7 @@ from dalembert.contact.records import (
     LINE,
     PLANE,
     SMOOTH,
+    TWIST,
 )
 from dalembert.contact.support import core_support
 from dalembert.contact.terrain import nearest_on_terrain
@@ -35,6 +36,9 @@ from dalembert.spatial.tuples import (
     scale3,
     sub3,
 )
+
+#: sine of the angle to the normal below which a direction of friction says nothing
+PLAIN = 1e-6
 
 
 @inline
@@ -153,9 +157,29 @@ def slide_after_knot(contact):
 
 
 @inline
+def grain_tangents(n, g):
+    """``tangents``, the first one as near as may be to a direction ``g``; where that is the normal, whichever."""
+    across = cross3(n, g)
+    size = sqrt(dot3(across, across))
+    if size < PLAIN:
+        return tangents(n)
+    u = scale3(1.0 / size, across)
+    return cross3(u, n), u
+
+
+@inline
+def friction_axes(contact, n, Ra, Rb):
+    """Directions along which friction acts, in length its parts of the coefficient: so that an ellipse of forces is a circle of impulses."""
+    if contact.grain_of == 0:
+        return tangents(n)
+    t, u = grain_tangents(n, mat_vec(Ra if contact.grain_of == contact.a + 1 else Rb, load3(contact.grain)))
+    return scale3(contact.share[0], t), scale3(contact.share[1], u)
+
+
+@inline
 def put_rows(contact, n, p, xa, Ra, xb, Rb):
     """Normal, point and rows of a contact at the knot."""
-    t, u = tangents(n)
+    t, u = friction_axes(contact, n, Ra, Rb)
     for c in range(3):
         contact.n0[c] = n[c]
         contact.p0[c] = p[c]
@@ -173,6 +197,30 @@ def put_rows(contact, n, p, xa, Ra, xb, Rb):
     slide_after_knot(contact)
 
 
+@inline
+def put_torque(row, torque, R):
+    """Write the row of a torque (world)."""
+    local = mat_t_vec(R, torque)
+    for c in range(3):
+        row[c] = 0.0
+        row[3 + c] = local[c]
+
+
+@inline
+def put_twist(contact, carrier, Ra, Rb):
+    """Rows of the torques of a contact, by their levers: about the normal that was found for it, or across that."""
+    n = load3(carrier.n0)
+    t, u = tangents(n)
+    if contact.rolls == 0:
+        t, u = n, (0.0, 0.0, 0.0)
+    t, u = scale3(contact.roll if contact.rolls != 0 else contact.spin, t), scale3(contact.roll, u)
+    put_torque(contact.Ga[1], t, Ra)
+    put_torque(contact.Ga[2], u, Ra)
+    put_torque(contact.Gb[1], neg3(t), Rb)
+    put_torque(contact.Gb[2], neg3(u), Rb)
+    slide_after_knot(contact)
+
+
 @kernel
 def at_knot(contact, scene, bodies):
     """Gap, normal, point and rows of a contact at the knot."""
@@ -180,6 +228,9 @@ def at_knot(contact, scene, bodies):
     b = bodies[contact.b]
     Ra = load9(a.R)
     Rb = load9(b.R)
+    if contact.kind == TWIST:
+        put_twist(contact, scene.contacts[contact.carrier - 1], Ra, Rb)
+        return
     xa = load3(a.x)
     xb = load3(b.x)
     gap, n, p = measure(contact, scene, xa, Ra, xb, Rb)
@@ -205,7 +256,9 @@ def at_knot_below(contact, bodies):
 
 @kernel
 def at_end(contact, scene, bodies):
-    """Gap of a contact at the pose the iterate leads to, with its gradient by body-frame rotations there."""
+    """Gap of a contact at the pose the iterate leads to, with its gradient by body-frame rotations there; a TWIST has none."""
+    if contact.kind == TWIST:
+        return
     a = bodies[contact.a]
     b = bodies[contact.b]
     Ra = load9(a.Rn)

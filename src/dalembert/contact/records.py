@@ -9,6 +9,7 @@ down to a few kinds, all of which are evaluated again at the end of the step (DE
     EDGES  a line of a against a line of b
     FIELD  a ball of a against the height field of the environment
     SMOOTH a shape of a against a shape of b where they meet in one point: their distance
+    TWIST  the torques of a contact that resist spinning or rolling, beside it (see ``twists``)
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import numpy as np
 from dalembert.linalg.compact import Room
 from dalembert.model.records import F, I, fields
 
-PLANE, BALLS, LINE, EDGES, FIELD, SMOOTH = range(6)
+PLANE, BALLS, LINE, EDGES, FIELD, SMOOTH, TWIST = range(7)
 #: support features of body a: a point with a radius, a circle about an axis, an ellipsoid
 BALL_SUPPORT, CIRCLE_SUPPORT, ELLIPSOID_SUPPORT = range(3)
 #: the sliding velocity of a contact is that by the rows of the knot just after it, that in the middle of the step, the mean of before and after the knot
@@ -40,7 +41,10 @@ CONTACT = np.dtype([
             # a point on the rim of a cylinder, which stands for it where it lies flat
             rim=0,
             # ``added``: found at another pose than the knot's; numbers of two shapes
-            added=0, first=0, second=0),
+            added=0, first=0, second=0,
+            # 1 + the body in whose frame the direction ``grain`` of friction is, 0 where it is the same all around; of a TWIST, 1 + its contact and
+            # whether it resists rolling
+            grain_of=0, carrier=0, rolls=0),
     *fields(
         F, friction=0, restitution=0, weight=0,
         # part of the restitution that is granted (see ``impacts``)
@@ -49,6 +53,8 @@ CONTACT = np.dtype([
         point=3, radius=0, axis=3, semi=3, frame=9, normal=3, offset=0, point_b=3, radius_b=0, axis_b=3, side=0,
         # velocity of the surface of b that the motion of b does not have, and its parts along the tangents (m/s)
         belt=3, drift=2,
+        # friction along the grain and across it, as parts of ``friction``; levers (m) of the torques against spinning and rolling
+        grain=3, share=2, spin=0, roll=0,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # rows of the sliding velocity along the two tangents by a and by b, and what it has besides (m/s): those of the knot and nothing, if a

@@ -17,6 +17,7 @@ from dalembert.contact.features import (
     outer_radius,
     support_features,
 )
+from dalembert.contact.laws import write_law
 from dalembert.contact.records import CYLINDER, ELLIPSOID, GEOMETRY, PAIR, POLYHEDRON, ROUND, Shapes
 from dalembert.contact.rounded import is_smooth
 from dalembert.errors import ModelError
@@ -203,8 +204,9 @@ class PairList:
         slots["a"], slots["b"] = (g.body if g.body >= 0 else self.world for g in (a, b))
         slots["owner"] = label_index(labels, *(self.found[k].name for k in sorted(key)))
         slots["part"], slots["first"], slots["second"] = np.arange(len(slots)), i, j
-        slots["friction"], slots["restitution"], slots["weight"] = law.friction, law.restitution, 1.0 / sum(masses)
-        slots["edges"] = self.edges if law.friction > 0.0 else 0
+        write_law(slots, law, a.surface, b.surface, self.world)
+        slots["weight"] = 1.0 / sum(masses)
+        slots["edges"] = np.where(slots["friction"] > 0.0, self.edges, 0)
         reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
         pair["margin"] = 0.5 * min(reach) + 1e-3
         pair["close"] = CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH

@@ -33,7 +33,8 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.impacts import clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, limit_at_end, limit_at_knot
-from dalembert.contact.records import Tape
+from dalembert.contact.records import TWIST, Tape
+from dalembert.contact.twists import bear_twists, follow_contacts
 from dalembert.contact.watch import straighten, watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
@@ -161,7 +162,7 @@ def is_settled(model, work, scene, dt, speed):
     least = CLOSED * dt
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake == 0:
+        if contact.awake == 0 or contact.kind == TWIST:
             continue
         if changes(contact.gap0, contact.gap, contact.gamma / contact.weight, least, speed, dt) or stops(model, work, contact, speed):
             return False
@@ -256,6 +257,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
             softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
             encounter = Encounter(problem(parts, gamma, softness * compliance), scene, gamma)
             for again in range(ROUNDS):
+                follow_contacts(scene, work.bodies)
                 recall(parts, state)
                 guess(parts, state, order)
                 clear(parts)
@@ -266,7 +268,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 woken = wake(work, scene)
                 if woken > 0 and not impacts:
                     return WOKEN, iterations, size
-                wrong = bear(parts, gamma, scene, again)
+                wrong = bear(parts, gamma, scene, again) + bear_twists(scene)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0

@@ -104,7 +104,7 @@ def _add(mechanism: Any, other: Any, prefix: str, place: Place) -> dict[str, Any
     for body, wrench in other.wrenches.items():
         mechanism.wrenches[prefix + body] = np.concatenate([place.turn @ wrench[:3], wrench[3:]])
     for names, law in other.pair_laws.items():
-        mechanism.pair_laws[frozenset(prefix + name for name in names)] = law
+        mechanism.pair_laws[frozenset(prefix + name for name in names)] = _law(law, prefix, other, place)
     mechanism.initial_joints |= {prefix + name: value for name, value in other.initial_joints.items()}
     for name, (linear, angular) in other.initial_velocities.items():
         mechanism.initial_velocities[prefix + name] = (None if linear is None else place.turn @ np.asarray(linear, dtype=float), angular)
@@ -153,11 +153,28 @@ def _plane(element: Any, place: Place, _: Any) -> dict[str, Any]:
 
 
 def _ground(element: Any, place: Place, others: Any) -> dict[str, Any]:
-    return dict(_plane(element, place, others), velocity=place.turn @ element.velocity)
+    return dict(_plane(element, place, others), velocity=place.turn @ element.velocity, friction_direction=_turned(element.friction_direction, place))
+
+
+def _obstacle(element: Any, place: Place, others: Any) -> dict[str, Any]:
+    return dict(_pose(element, place, others), friction_direction=_turned(element.friction_direction, place))
+
+
+def _turned(direction: tuple[float, ...] | None, place: Place) -> tuple[float, ...] | None:
+    """A direction of the other world in this one."""
+    return tuple((place.turn @ direction).tolist()) if direction is not None and place.moved else direction
+
+
+def _law(law: Any, prefix: str, other: Any, place: Place) -> Any:
+    """The law of a pair, whose direction of friction is that of a body here, or of the world."""
+    if law.direction_of is None:
+        return law
+    stands = any(law.direction_of == element.name for kind in STANDING for element in getattr(other, kind))
+    return replace(law, direction_of=prefix + law.direction_of, friction_direction=_turned(law.friction_direction, place) if stands else law.friction_direction)
 
 
 #: by list, how elements follow the world that they were built in
 MOVES: dict[str, Callable[[Any, Place, Any], dict[str, Any]]] = {
-    "bodies": _pose, "obstacles": _pose, "joints": _parent, "paths": _points, "strands": _points, "point_forces": _force, "penalties": _plane,
+    "bodies": _pose, "obstacles": _obstacle, "joints": _parent, "paths": _points, "strands": _points, "point_forces": _force, "penalties": _plane,
     "grounds": _ground,
 }

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checks import NAME, checked, coefficient, numbers, shown, spread, unit_quaternion, vector, whole
 from dalembert.errors import ModelError
+from dalembert.mechanism.roughness import check_sides, friction_of, lever
 from dalembert.mechanism.shapes import Placed, Shape, as_axis, unplaced
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION = 0.5, 0.0
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A half-space of the environment: everything with ``normal . x < offset`` is solid. ``velocity`` (3,): that of its surface, along itself."""
+    """A half-space of the environment: everything with ``normal . x < offset`` is solid. ``velocity`` (3,): that of its surface, along itself.
+
+    Where ``friction_direction`` is given, ``friction`` is that along it and ``friction_across`` that across it.
+    """
 
     name: str
     normal: np.ndarray
@@ -30,8 +34,15 @@ class Ground:
     layer: int = 1
     mask: int = 1
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    friction_across: float | None = None
+    friction_direction: tuple[float, float, float] | None = None
+    spin_friction: float | None = None
+    rolling_friction: float | None = None
 
     def __post_init__(self) -> None:
+        check_sides(self)
+        if self.friction_direction is not None and np.linalg.norm(np.cross(self.normal, self.friction_direction)) < 1e-6:
+            raise ModelError(f"ground {self.name!r}: friction_direction {list(self.friction_direction)} is that of its normal, along which nothing slides")
         if abs(self.normal @ self.velocity) > 1e-9 * np.linalg.norm(self.velocity):
             raise ModelError(f"ground {self.name!r}: its surface moves along itself, and velocity {self.velocity.tolist()} has a part along the normal {self.normal.tolist()}")
 
@@ -51,6 +62,13 @@ class Obstacle:
     restitution: float
     layer: int = 1
     mask: int = 1
+    friction_across: float | None = None
+    friction_direction: tuple[float, float, float] | None = None
+    spin_friction: float | None = None
+    rolling_friction: float | None = None
+
+    def __post_init__(self) -> None:
+        check_sides(self)
 
     def __repr__(self) -> str:
         return f"<obstacle {self.name!r}>"
@@ -107,11 +125,16 @@ class ContactPoint:
 
 @dataclass(frozen=True)
 class PairLaw:
-    """Coefficients of one pair, or that it does not collide."""
+    """Coefficients of one pair, or that it does not collide. ``direction_of``: in whose frame ``friction_direction`` is."""
 
     friction: float
     restitution: float
     collide: bool
+    friction_across: float | None = None
+    friction_direction: tuple[float, float, float] | None = None
+    direction_of: str | None = None
+    spin_friction: float | None = None
+    rolling_friction: float | None = None
 
 
 #: what a pair may be made of, besides bodies
@@ -146,17 +169,23 @@ class EnvironmentBuilder:
 
     @checked(name=NAME, layer=BITS, mask=BITS)
     def ground(
-        self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: float = DEFAULT_FRICTION,
+        self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: ArrayLike = DEFAULT_FRICTION,
         restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground", velocity: ArrayLike = (0.0, 0.0, 0.0),
+        friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
     ) -> Ground:
         """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient.
 
         ``velocity`` (m/s): that of a conveyor, whose surface moves along itself; friction acts against what slides on it.
+        ``friction=(along, across)``: along ``friction_direction`` (world axes) and across it, so that its bound is an ellipse. ``spin_friction`` and
+        ``rolling_friction`` (m): bounds of the torques about the normal and across it, over the normal force.
         """
         towards = as_axis(normal, f"ground {name!r}: normal")
         along = vector(velocity, 3, f"ground {name!r}: velocity")
         self._take_name(name, "ground")
-        ground = Ground(name, towards, offset, *self._touch(name, friction, restitution, layer, mask), along)
+        first, across, direction = friction_of(friction, friction_direction, f"ground {name!r}")
+        ground = Ground(
+            name, towards, offset, *self._touch(name, first, restitution, layer, mask), along, across, direction, *self._levers(name, spin_friction, rolling_friction),
+        )
         self.grounds.append(ground)
         self._names[name] = ground
         return ground
@@ -164,16 +193,22 @@ class EnvironmentBuilder:
     @checked(name=NAME, layer=BITS, mask=BITS)
     def obstacle(
         self, name: str, shape: Shape | Placed, *, position: ArrayLike | None = None, orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
-        friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
+        friction: ArrayLike = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
+        friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
     ) -> Obstacle:
-        """Add a shape that stands still in the world, at the origin by default or where it was placed; its mass says nothing."""
+        """Add a shape that stands still in the world, at the origin by default or where it was placed; its mass says nothing.
+
+        Friction as of ``ground``.
+        """
         self._take_name(name, "obstacle")
         shape, position = unplaced(shape, position, f"obstacle {name!r}")
         if not isinstance(shape, Shape):
             raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
+        first, across, direction = friction_of(friction, friction_direction, f"obstacle {name!r}")
         element = Obstacle(
             name, shape, vector(position, 3, f"obstacle {name!r}: position"),
-            unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, friction, restitution, layer, mask),
+            unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, first, restitution, layer, mask),
+            across, direction, *self._levers(name, spin_friction, rolling_friction),
         )
         self.obstacles.append(element)
         self._names[name] = element
@@ -253,12 +288,14 @@ class EnvironmentBuilder:
 
     @checked
     def contact_pair(
-        self, a: Any, b: Any, *, friction: float = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
+        self, a: Any, b: Any, *, friction: ArrayLike = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
+        friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
     ) -> PairLaw:
         """Say how two bodies or colliders (or one and a ground, obstacle or terrain, by name) touch, or that they do not.
 
         What is said of colliders goes before what is said of their bodies. Bodies that a joint connects do not collide
-        unless a pair says so.
+        unless a pair says so. Friction as of ``ground``; ``friction_direction`` is fixed to the first of the two, in the axes of its body, or in those of
+        the world where that stands still: ``contact_pair("skate", "ice", friction=(0.0, 0.8), friction_direction=(1, 0, 0))``.
         """
         names = []
         for end in (a, b):
@@ -271,7 +308,11 @@ class EnvironmentBuilder:
         if names[0] == names[1]:
             raise ModelError(f"contact_pair needs two different bodies, got {names[0]!r} twice")
         what = f"{names[0]} and {names[1]}"
-        law = PairLaw(coefficient(friction, f"friction of {what!r}"), coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide))
+        first, across, direction = friction_of(friction, friction_direction, repr(what))
+        law = PairLaw(
+            first, coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide), across, direction, None if direction is None else names[0],
+            *self._levers(what, spin_friction, rolling_friction),
+        )
         self.pair_laws[frozenset(names)] = law
         return law
 
@@ -282,6 +323,11 @@ class EnvironmentBuilder:
             None if friction is None else coefficient(friction, f"friction of {name!r}"),
             None if restitution is None else coefficient(restitution, f"restitution of {name!r}", 1.0), layer, mask,
         )
+
+    @staticmethod
+    def _levers(name: str, spin: Any, rolling: Any) -> tuple[float | None, float | None]:
+        """Coefficients against spinning and rolling, checked."""
+        return lever(spin, f"spin_friction of {name!r}"), lever(rolling, f"rolling_friction of {name!r}")
 
     @property
     def touches(self) -> bool:

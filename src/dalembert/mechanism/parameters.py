@@ -20,6 +20,7 @@ from dalembert.mechanism.environment import Collider, ContactPoint, Ground, Heig
 from dalembert.mechanism.exchange import exchange
 from dalembert.mechanism.forces import Drag, Path, Penalty, PointForce
 from dalembert.mechanism.mechanism import Body, Coupling, JointElement, Mechanism
+from dalembert.mechanism.roughness import OPTIONAL
 from dalembert.mechanism.shapes import check_inertia, check_mass
 
 
@@ -45,6 +46,7 @@ ENDS = ("lower", "upper")
 UNBOUNDED = (*ENDS, "servo_bound", "bearing_length")
 
 _TOUCH = {"friction": "", "restitution": ""}
+_ROUGH = {**_TOUCH, **OPTIONAL}
 #: names and units of what other elements have
 TABLE: dict[type, dict[str, str]] = {
     Coupling: {"ratio": "", "offset": "m or rad"},
@@ -52,8 +54,8 @@ TABLE: dict[type, dict[str, str]] = {
     PointForce: {"force": "N"},
     Drag: {"linear": "N s/m", "angular": "N m s/rad"},
     Penalty: {"offset": "m", "stiffness": "N/m", "damping": "N s/m", "friction": "", "tangential": "N s/m"},
-    Ground: {**_TOUCH, "offset": "m", "velocity": "m/s"}, Obstacle: {**_TOUCH, "position": "m"}, HeightField: _TOUCH, Collider: {**_TOUCH, "position": "m"},
-    ContactPoint: {**_TOUCH, "point": "m", "radius": "m"}, PairLaw: _TOUCH,
+    Ground: {**_ROUGH, "offset": "m", "velocity": "m/s"}, Obstacle: {**_ROUGH, "position": "m"}, HeightField: _TOUCH, Collider: {**_TOUCH, "position": "m"},
+    ContactPoint: {**_TOUCH, "point": "m", "radius": "m"}, PairLaw: _ROUGH,
 }
 #: of these, those that may be negative
 SIGNED = ("ratio", "offset", "force", "points", "point", "position", "velocity")

@@ -16,10 +16,14 @@ from dalembert.mechanism.environment import (
     Obstacle,
     PairLaw,
 )
+from dalembert.mechanism.roughness import OPTIONAL
 from dalembert.mechanism.shapes import Shape
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Mechanism
+
+#: what surfaces of the environment may have besides one coefficient of friction
+ROUGH = ("friction_direction", *OPTIONAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +43,17 @@ class Surface:
     shape: Shape | None = None
     position: np.ndarray = field(default_factory=lambda: np.zeros(3))
     orientation: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0]))
+    friction_across: float | None = None
+    friction_direction: tuple[float, float, float] | None = None
+    spin_friction: float | None = None
+    rolling_friction: float | None = None
 
 
 def environment_surface(element: Ground | HeightField | Obstacle) -> Surface:
     """What the bodies touch."""
     shape = dict(shape=element.shape, position=element.position, orientation=element.orientation) if isinstance(element, Obstacle) else {}
-    return Surface(element.name, -1, (element.name,), element.friction, element.restitution, element.layer, element.mask, **shape)  # type: ignore[arg-type]
+    rough = {} if isinstance(element, HeightField) else {name: getattr(element, name) for name in ROUGH}
+    return Surface(element.name, -1, (element.name,), element.friction, element.restitution, element.layer, element.mask, **shape, **rough)  # type: ignore[arg-type]
 
 
 def collider_surface(collider: Collider) -> Surface:
@@ -82,7 +91,15 @@ class Touching:
             return said if said.collide else None
         if not (a.layer & b.mask or b.layer & a.mask) or self._held(a.body, b.body):
             return None
-        return PairLaw(_larger(a.friction, b.friction, DEFAULT_FRICTION), _larger(a.restitution, b.restitution, DEFAULT_RESTITUTION), True)
+        friction, restitution = _larger(a.friction, b.friction, DEFAULT_FRICTION), _larger(a.restitution, b.restitution, DEFAULT_RESTITUTION)
+        rough = next((s for s in (a, b) if s.body < 0), None)  # the environment: of two bodies, pairs alone say more than this
+        if rough is None:
+            return PairLaw(friction, restitution, True)
+        other, direction = b if rough is a else a, rough.friction_direction
+        across = None if direction is None else _larger(rough.friction_across, other.friction, DEFAULT_FRICTION)
+        return PairLaw(
+            friction, restitution, True, across, direction, None if direction is None else rough.names[0], rough.spin_friction, rough.rolling_friction,
+        )
 
     def _said(self, a: Surface, b: Surface) -> PairLaw | None:
         if not self.laws:

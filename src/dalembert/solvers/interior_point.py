@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dalembert.contact.cone import complementarity, node_move, open_contact, products_after
 from dalembert.contact.limits import limit_move, limit_products, limit_products_after, open_limit
 from dalembert.contact.nodes import Nodes, limit_rate
+from dalembert.contact.records import TWIST
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
@@ -72,6 +73,12 @@ def aim(top, pressing, speed, blunt):
     return blunt * max(AIM, max(SOFT * top * top, rest))
 
 
+@inline
+def presses(contact):
+    """Whether a contact is closed rather than open."""
+    return contact.kind != TWIST and contact.gamma > contact.weight * contact.s
+
+
 @kernel
 def products(scene, speed, blunt):
     """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
@@ -85,7 +92,7 @@ def products(scene, speed, blunt):
     pressing = 0
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0:
-            pressing += 1 if scene.contacts[i].gamma > scene.contacts[i].weight * scene.contacts[i].s else 0
+            pressing += 1 if presses(scene.contacts[i]) else 0
             a, b, c = complementarity(scene.contacts[i])
             top = max(top, scene.contacts[i].gamma / scene.contacts[i].weight)
             total += a
@@ -107,7 +114,7 @@ def slides_on_many(scene, goal):
     slides = False
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.awake != 0 and contact.gamma > contact.weight * contact.s:
+        if contact.awake != 0 and presses(contact):
             count += 1
             slides = slides or (contact.friction > 0.0 and contact.psi * contact.psi > SLIDING * goal)
     return count > 1 and slides
@@ -122,7 +129,8 @@ def off_centre(scene, goal):
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
-            worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
+            if contact.kind != TWIST:
+                worst = max(worst, abs(contact.s * contact.gamma / contact.weight - goal) / goal)
             if contact.friction > 0.0 and contact.edges == 0:
                 product = contact.friction * contact.gamma * contact.psi + contact.beta[0] * contact.eta[0] + contact.beta[1] * contact.eta[1]
                 worst = max(worst, abs(product / contact.weight - goal) / goal)

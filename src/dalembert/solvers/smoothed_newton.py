@@ -16,6 +16,7 @@ from typing import Any
 
 from dalembert.contact.cone import sliding_bound
 from dalembert.contact.nodes import Nodes
+from dalembert.contact.records import TWIST
 from dalembert.contact.smoothed import settle, smoothed_residual
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
@@ -39,9 +40,9 @@ FINE, POLISHING = 1e-3, 2
 
 @inline
 def can_be_smoothed(scene):
-    """Whether contacts have round cones, and no limit and no dry friction takes part."""
+    """Whether contacts have round cones, and no twist, no limit and no dry friction takes part."""
     for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0 and scene.contacts[i].edges > 0:
+        if scene.contacts[i].awake != 0 and (scene.contacts[i].edges > 0 or scene.contacts[i].kind == TWIST):
             return False
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]

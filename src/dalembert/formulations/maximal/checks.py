@@ -4,8 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from dalembert.checks import NOT_NEGATIVE, NOTHING, POSITIVE, SHARE, STEP, Rule, check_fields, one_of, whole
-from dalembert.errors import ModelError
+from dalembert.errors import GradientError, ModelError
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.mechanism.roughness import OPTIONAL
 
 #: rules of options by name; others keep their annotations
 RULES = {
@@ -33,8 +34,25 @@ def refuse_moving(mechanism: Mechanism, formulation: str) -> None:
             )
 
 
-def refuse_conveyors(mechanism: Mechanism, what: str) -> None:
-    """Grounds whose surfaces move, where nothing asks how fast."""
+def refuse_surfaces(mechanism: Mechanism, what: str) -> None:
+    """Surfaces that move or resist in more ways than by one coefficient of friction, where nothing asks for that."""
     for ground in mechanism.grounds:
         if ground.velocity.any():
             raise ModelError(f"{what} does not take the conveyor {ground.name!r}: set its velocity to zero, or choose steps of another method")
+    for name, law in rough(mechanism):
+        words = [word for word in OPTIONAL if getattr(law, word, None) is not None]
+        if words:
+            raise ModelError(f"{what} does not take {words[0]} of {name!r}: leave it out, or choose steps of another method")
+
+
+def rough(mechanism: Mechanism) -> list[tuple[str, Any]]:
+    """All surfaces and pairs by name that may resist in more ways than by one coefficient of friction."""
+    pairs = [(" and ".join(sorted(names)), law) for names, law in mechanism.pair_laws.items()]
+    return [*((element.name, element) for element in (*mechanism.grounds, *mechanism.obstacles)), *pairs]
+
+
+def refuse_twists(mechanism: Mechanism) -> None:
+    """Friction against spinning and rolling, where a run is to be differentiated."""
+    for name, law in rough(mechanism):
+        if law.spin_friction or law.rolling_friction:
+            raise GradientError(f"runs with spin_friction or rolling_friction cannot be differentiated, and {name!r} has some: set it to None or zero")

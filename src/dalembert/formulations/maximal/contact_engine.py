@@ -16,9 +16,11 @@ from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
 from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
+from dalembert.contact.twists import twists_of
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, KernelCall, Readings, Source, Start
 from dalembert.formulations.maximal.ball_torques import along_axes, pushed_balls
+from dalembert.formulations.maximal.checks import refuse_twists
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
@@ -185,7 +187,8 @@ class TouchingEngine(MaximalEngine):
         if listed not in self._lists:
             standing = self.grounds.contacts[ground]
             slots, shapes = self.pairs.build(near, len(standing), self.labels)
-            self.scene = self.scene._replace(contacts=joined(standing, slots), limits=self.scene.limits.copy(), shapes=shapes)
+            contacts = joined(standing, slots)
+            self.scene = self.scene._replace(contacts=joined(contacts, twists_of(contacts)), limits=self.scene.limits.copy(), shapes=shapes)
             self.standing = ground
             self._analyse()
             if sum(len(kept["scene"].contacts) for kept in self._lists.values()) > KEPT:
@@ -503,6 +506,7 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
+        refuse_twists(self.mechanism)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dalembert.contact.cone import node_matrix
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.records import AFTER_KNOT, MEAN
 from dalembert.formulations.maximal.bars import Bars
-from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_gap, pull_tangents
+from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_friction_axes, pull_gap
 from dalembert.formulations.maximal.pull_joints import add_to3, load6, pull_at_end, pull_at_knot, pull_wrench
 from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
@@ -40,8 +40,11 @@ def add_to6(target, scale, row):
 
 
 @kernel
-def pull_rows(contact, own, scene, touch):
-    """The rows of a contact, weighed with ``touch.field``: sum of row_k . field_k over both bodies, by poses and features."""
+def pull_rows(contact, own, scene, touch, drag0, drag1):
+    """The rows of a contact, weighed with ``touch.field``: sum of row_k . field_k over both bodies, by poses and features.
+
+    ``drag0``, ``drag1``: bars of the sliding velocities, of which the belt's are taken off.
+    """
     A, B = touch.rows_at[contact.a], touch.rows_at[contact.b]
     xa, Ra, xb, Rb = load3(A.x), load9(A.R), load3(B.x), load9(B.R)
     bar_a, bar_b = touch.rows_bar[contact.a], touch.rows_bar[contact.b]
@@ -69,7 +72,9 @@ def pull_rows(contact, own, scene, touch):
             t_bar = V
         else:
             u_bar = V
-    n_bar = add3(n_bar, pull_tangents(n, t_bar, u_bar))
+    belt = load3(contact.belt)
+    t_bar, u_bar = sub3(t_bar, scale3(drag0, belt)), sub3(u_bar, scale3(drag1, belt))
+    n_bar = add3(n_bar, pull_friction_axes(contact, own, n, t_bar, u_bar, Ra, Rb, bar_a, bar_b))
     pull_frame(contact, own, scene, touch.geometries, xa, Ra, xb, Rb, n, n_bar, p_bar, bar_a, bar_b)
 
 
@@ -139,7 +144,7 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
                 add_to6(field[side, 0], bound, touch.velocity[FALL, body])
                 add_to6(touch.dvelocity[FALL, body], bound, G)
         pull_gap(contact, own, scene.shapes, touch.geometries, bound / dt, load3(contact.n0), load9(touch.rows_at[a].R), load9(touch.rows_at[b].R))
-    pull_rows(contact, own, scene, touch)
+    pull_rows(contact, own, scene, touch, eta[1], eta[2])
 
 
 @kernel
@@ -156,7 +161,7 @@ def pull_contact_force(contact, own, scene, touch, kick, push):
         for c in range(6):
             field[0, k, c] = kick * impulse * push[a, c]
             field[1, k, c] = kick * impulse * push[b, c]
-    pull_rows(contact, own, scene, touch)
+    pull_rows(contact, own, scene, touch, 0.0, 0.0)
 
 
 @inline

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from dalembert.contact.geometry import PLAIN, grain_tangents
 from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.formulations.maximal.pull_joints import add_to3
@@ -77,6 +78,29 @@ def pull_tangents(n, t_bar, u_bar):
     if first:
         return (n_bar[0], n_bar[1] - r[2], n_bar[2] + r[1])
     return (n_bar[0] + r[2], n_bar[1], n_bar[2] - r[0])
+
+
+@inline
+def pull_friction_axes(contact, own, n, t_bar, u_bar, Ra, Rb, bar_a, bar_b):
+    """Bar of a normal from those of the axes of friction (``contact.geometry.friction_axes``)."""
+    if contact.grain_of == 0:
+        return pull_tangents(n, t_bar, u_bar)
+    on_a = contact.grain_of == contact.a + 1
+    R, grain = Ra if on_a else Rb, load3(contact.grain)
+    g = mat_vec(R, grain)
+    t, u = grain_tangents(n, g)
+    own.share[0] += dot3(t, t_bar)
+    own.share[1] += dot3(u, u_bar)
+    t_bar, u_bar = scale3(contact.share[0], t_bar), scale3(contact.share[1], u_bar)
+    across = cross3(n, g)
+    size = sqrt(dot3(across, across))
+    if size < PLAIN:
+        return pull_tangents(n, t_bar, u_bar)
+    whole = add3(u_bar, cross3(n, t_bar))
+    w_bar = scale3(1.0 / size, sub3(whole, scale3(dot3(u, whole), u)))
+    phi = cross3(grain, mat_t_vec(R, cross3(w_bar, n)))
+    add_to3(bar_a.phi if on_a else bar_b.phi, 1.0, phi)
+    return add3(cross3(t_bar, u), cross3(g, w_bar))
 
 
 @kernel

@@ -10,7 +10,7 @@ from dalembert.model.records import F, fields
 
 #: weights ``b`` of a contact's rows, bars of its impulses; of its law and of its features, in the bodies' frames
 CONTACT_BAR = np.dtype(fields(
-    F, b=3, gamma=0, beta=2, friction=0, restitution=0, point=3, radius=0, axis=3, semi=3, turn=3, offset=0, point_b=3, radius_b=0, axis_b=3, belt=3,
+    F, b=3, gamma=0, beta=2, friction=0, restitution=0, point=3, radius=0, axis=3, semi=3, turn=3, offset=0, point_b=3, radius_b=0, axis_b=3, belt=3, share=2,
 ))
 #: of bearings: bars of bounds and of the four numbers of their geometry, and with what a bound is weighed
 LIMIT_BAR = np.dtype(fields(F, b=3, gamma=2, beta=0, end=2, restitution=0, friction=0, cap=0, seed=0, bearing=4))

@@ -95,8 +95,8 @@ class TouchingAdjoint(MaximalAdjoint):
             self.geometries[name] += touch.geometries[name]
         for pair in section.scene.shapes.pairs:
             slots = touch.contacts[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])]
-            both = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(2))
-            both += slots["friction"].sum(), slots["restitution"].sum()
+            each = self.laws.setdefault((int(pair["i"]), int(pair["j"])), np.zeros(4))
+            each += slots["friction"].sum(), slots["restitution"].sum(), *slots["share"].sum(axis=0)
 
     def parameter(self, name: str) -> np.ndarray | None:
         owner, _, what = name.rpartition(".")

@@ -15,6 +15,7 @@ from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.clipped import find_clipped
 from dalembert.contact.cone import node_matrix
 from dalembert.contact.events import end_gap
+from dalembert.contact.laws import coefficient_and_shares
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
 from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
@@ -34,7 +35,7 @@ from dalembert.spatial.tuples import dot3, load3, load9, mat_t_mul, sub3
 #: points nearer (m) than this to a corner are that corner
 CORNER = 1e-10
 #: features of contacts with grounds
-FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "belt", "restitution", "friction")
+FEATURES = ("point", "radius", "axis", "semi", "frame", "normal", "offset", "belt", "share", "restitution", "friction")
 
 
 class TouchingModel(NamedTuple):
@@ -269,7 +270,7 @@ class TouchingNodes:
         found[: len(standing)] = one.grounds["friction"][standing]
         for pair in scene.shapes.pairs:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
-            found[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.friction  # type: ignore[union-attr]
+            found[int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = coefficient_and_shares(law)[0]  # type: ignore[arg-type]
         return np.concatenate([found[self.contacts], one.limits["friction"]])
 
     def _laws(self) -> np.ndarray:
@@ -343,7 +344,8 @@ class TouchingNodes:
                 contacts[name][: len(standing)] = one.grounds[name][standing]
         for pair in scene.shapes.pairs:
             law = one.pairs._law(int(pair["i"]), int(pair["j"]))
-            contacts["restitution"][int(pair["first"]) : int(pair["first"]) + int(pair["slots"])] = law.restitution  # type: ignore[union-attr]
+            slots = slice(int(pair["first"]), int(pair["first"]) + int(pair["slots"]))
+            contacts["restitution"][slots], contacts["share"][slots] = law.restitution, coefficient_and_shares(law)[1]  # type: ignore[union-attr, arg-type]
         self._put_features(one)
         for name in ("end", "restitution", "bearing"):
             limits[name] = one.limits[name]

@@ -15,7 +15,7 @@ from dalembert.mechanism.touching import Surface, Touching
 
 #: of joints
 LIMITED = (*ENDS, "friction", "restitution")
-LAWS = ("friction", "restitution")
+LAWS = ("friction", "restitution", "friction_across")
 #: step, as part of a size, of central differences of features, which are linear in it
 STEP = 1e-3
 FEATURES = ("point", "radius", "axis", "semi")
@@ -90,29 +90,50 @@ class TouchingNames:
     def _of_law(self, element: Any, what: str, adjoint: Any) -> float:
         total, grounds = 0.0, self.engine.grounds
         for i, (source, _, ground) in enumerate(grounds.sources):
-            if adjoint.grounds[what][i] != 0.0 and self._decides(source, ground, what) is element:
-                total += float(adjoint.grounds[what][i])
-        for (i, j), both in adjoint.laws.items():
-            a, b = (self.engine.pairs.found[k].surface for k in (i, j))
-            if self._larger(a, b, what) is element:
-                total += float(both[LAWS.index(what)])
+            row = grounds.contacts[i]
+            bars = adjoint.grounds["friction"][i], adjoint.grounds["restitution"][i], *adjoint.grounds["share"][i]
+            total += self._own_part(element, what, bars, row["friction"] * row["share"] if row["grain_of"] else None, *self._ends(source, ground))
+        for (i, j), bars in adjoint.laws.items():
+            law = self.engine.pairs._law(i, j)
+            both = None if law.friction_across is None else np.array([law.friction, law.friction_across])
+            total += self._own_part(element, what, bars, both, *(self.engine.pairs.found[k].surface for k in (i, j)))
         return total
 
-    def _decides(self, source: ContactPoint | Geometry, ground: Ground | HeightField, what: str) -> Any:
-        """Whose coefficient a contact with the ground has."""
-        around = next(s for s, e in zip(self.touching.around, (*self.mechanism.grounds, *self.mechanism.terrains)) if e is ground)
-        if isinstance(source, ContactPoint):
-            if getattr(source, what) is not None:
-                return source
-            return self._larger(Surface(source.body.name, source.body.index, (source.body.name,)), around, what)
-        return self._larger(source.surface, around, what)
+    def _own_part(self, element: Any, what: str, bars: Any, both: np.ndarray | None, a: Surface | ContactPoint, b: Surface) -> float:
+        """What bars of a contact's coefficient, its restitution and its two shares are for a number of an element.
 
-    def _larger(self, a: Surface, b: Surface, what: str) -> Any:
-        """The element whose coefficient a pair of surfaces has: what was said of it, or the larger one."""
+        ``both`` (2,): coefficients along and across, None where there is but one.
+        """
+        if what == "restitution" or both is None:
+            return float(bars[LAWS.index(what)]) if what != "friction_across" and bars[LAWS.index(what)] != 0.0 and self._decides(a, b, what) is element else 0.0
+        if not both.any():
+            return 0.0
+        top, total = int(both[1] > both[0]), 0.0
+        for k, word in enumerate(("friction", "friction_across")):
+            bar = bars[3 - top] / both[top] if k != top else bars[0] - bars[3 - top] * both[1 - top] / both[top] ** 2
+            decides = self._decides(a, b, word)
+            own = word if getattr(decides, word, None) is not None else "friction"
+            total += float(bar) if decides is element and own == what else 0.0
+        return total
+
+    def _ends(self, source: ContactPoint | Geometry, ground: Ground | HeightField) -> tuple[Surface | ContactPoint, Surface]:
+        """What touches a ground, and the ground."""
+        around = next(s for s, e in zip(self.touching.around, (*self.mechanism.grounds, *self.mechanism.terrains)) if e is ground)
+        if not isinstance(source, ContactPoint):
+            return source.surface, around
+        alone = source.friction is not None or source.restitution is not None
+        return source if alone else _surface(source), around
+
+    def _decides(self, a: Surface | ContactPoint, b: Surface, what: str) -> Any:
+        """The element whose coefficient two surfaces have: what was said of the pair, or the larger one."""
+        if isinstance(a, ContactPoint):
+            if getattr(a, what, None) is not None:
+                return a
+            a = _surface(a)
         said: PairLaw | None = self.touching._said(a, b)
         if said is not None:
             return said
-        given = [(getattr(s, what), s) for s in (a, b) if getattr(s, what) is not None]
+        given = [(value, s) for s in (a, b) if (value := _coefficient(s, what)) is not None]
         return self.mechanism[max(given, key=lambda item: item[0])[1].names[0]] if given else None
 
     # ---- shapes
@@ -145,6 +166,16 @@ class TouchingNames:
                 changed = replace(source, shape=resized(element.shape, what, moved if moved.shape else float(moved)))
             rows.append((support_features if isinstance(ground, Ground) else ball_features)(changed)[number])
         return np.array(rows)
+
+
+def _surface(point: ContactPoint) -> Surface:
+    return Surface(point.body.name, point.body.index, (point.body.name,))
+
+
+def _coefficient(surface: Surface, what: str) -> float | None:
+    """A coefficient of a surface by itself; without a direction, friction across is friction."""
+    value = getattr(surface, what)
+    return surface.friction if what == "friction_across" and value is None else value
 
 
 def _scale(value: np.ndarray) -> float:

@@ -29,7 +29,7 @@ from dalembert.forces.directions import add_directions, servo_at
 from dalembert.forces.laws import coupling_law
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.engine import Start
-from dalembert.formulations.maximal.checks import refuse_conveyors
+from dalembert.formulations.maximal.checks import refuse_surfaces
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.bias import direction_bias
 from dalembert.model.frames import frame_rotation
@@ -115,7 +115,7 @@ class Stepper:
     solutions: list[ContactSolution | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        refuse_conveyors(self.mechanism, "PaperMaximal")
+        refuse_surfaces(self.mechanism, "PaperMaximal")
         self.placement = Placement.of(self.mechanism)
         self.model, self.work = self.placement.model, self.placement.work
         self.work.joints["target"] = self.start.target

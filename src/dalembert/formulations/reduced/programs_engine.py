@@ -19,7 +19,7 @@ from dalembert.contact.watch import watch
 from dalembert.errors import ModelError, StepFailure
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.engine import Inputs, KernelCall, Source
-from dalembert.formulations.maximal.checks import refuse_conveyors
+from dalembert.formulations.maximal.checks import refuse_surfaces
 from dalembert.formulations.maximal.contact_engine import ContactRecording
 from dalembert.formulations.reduced.bearing_loads import bear_in_tree
 from dalembert.formulations.reduced.contact_engine import ContactEngine
@@ -114,7 +114,7 @@ class ProgramsEngine(ContactEngine):
 
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
-        refuse_conveyors(mechanism, "Reduced with method='linearly_implicit'")
+        refuse_surfaces(mechanism, "Reduced with method='linearly_implicit'")
         if len(self.maps.own):
             raise ModelError(
                 f"Reduced: {mechanism.name!r} has coordinate maps beside contacts, limits or friction, which do not go with "

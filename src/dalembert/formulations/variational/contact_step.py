@@ -22,6 +22,7 @@ from dalembert.contact.impacts import build_granting, clear_islands
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, awake_part, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
+from dalembert.contact.twists import bear_twists, follow_contacts
 from dalembert.contact.watch import straighten, was_apart, watch
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.maximal.knot import clear_impulses, evaluate_knot
@@ -160,6 +161,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         for again in range(ROUNDS):
+            follow_contacts(scene, work.bodies)
             encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
@@ -186,7 +188,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return MET, iterations, size
             if options.events != UP_TO:  # slides that end are events
                 changed += mend_slides(scene, False)
-            changed += bear(model, work, scene.limits, again)
+            changed += bear(model, work, scene.limits, again) + bear_twists(scene)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:
@@ -282,7 +284,7 @@ def note_after(model, work, scene, tape, knot, dt, kick, resting):
         contact = scene.contacts[i]
         # Without joints nothing else answers, and all of an impulse is taken as a blow: the energy then never rises.
         if contact.awake != 0:
-            part = 1.0 if model.joints.shape[0] == 0 else 1.0 - lasting_share(model, work, contact, resting, hit)
+            part = 1.0 if model.joints.shape[0] == 0 else 1.0 - lasting_share(model, work, scene, contact, resting, hit)
             for k in range(3):
                 blow = c * part * (contact.gamma if k == 0 else contact.beta[k - 1])
                 add_impulse(after, world, contact.a, blow, contact.Ga[k])

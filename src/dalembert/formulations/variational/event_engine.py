@@ -17,7 +17,7 @@ from dalembert.contact.records import ENTRY
 from dalembert.errors import GradientError, StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, KernelCall, Source
-from dalembert.formulations.maximal.checks import refuse_conveyors
+from dalembert.formulations.maximal.checks import refuse_surfaces
 from dalembert.formulations.maximal.kinks import Kink
 from dalembert.formulations.maximal.substeps import Cover
 from dalembert.formulations.maximal.tape import Step
@@ -66,7 +66,7 @@ class EventEngine(ContactEngine):
 
     def __init__(self, mechanism: Mechanism, options: Variational) -> None:
         super().__init__(mechanism, options)
-        refuse_conveyors(mechanism, 'Variational with events="exact"')
+        refuse_surfaces(mechanism, 'Variational with events="exact"')
         self.problem = ""
         #: whether the last step ended where a flight or a slide did, and these slides
         self.ended, self.halted = False, list[Slider]()

@@ -6,7 +6,7 @@ from math import sqrt
 from dalembert.contact.cone import node_matrix
 from dalembert.contact.geometry import measure
 from dalembert.contact.records import IN_MIDDLE
-from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_tangents
+from dalembert.formulations.maximal.pull_geometry import pull_frame, pull_friction_axes
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.formulations.maximal.pull_knot import add_outer
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE
@@ -17,13 +17,17 @@ from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec
 
 
 @inline
-def pull_carried(t, n, along, along_bar):
-    """Bars of a tangent and of the normal it was carried to, from that of the result ``along``."""
+def pull_carried(t, n, bar):
+    """Bars of a tangent and of the normal that it was carried to (``carried``), from that of the result."""
     over = dot3(t, n)
-    raw = sub3(t, scale3(over, n))
-    raw_bar = scale3(1.0 / sqrt(dot3(raw, raw)), sub3(along_bar, scale3(dot3(along, along_bar), along)))
-    across = dot3(n, raw_bar)
-    return sub3(raw_bar, scale3(across, n)), neg3(add3(scale3(over, raw_bar), scale3(across, t)))
+    across = sub3(t, scale3(over, n))
+    size2, rest2 = dot3(t, t), dot3(across, across)
+    ratio = sqrt(size2 / rest2)
+    along = dot3(across, bar)
+    across_bar = scale3(ratio, sub3(bar, scale3(along / rest2, across)))
+    up = dot3(n, across_bar)
+    t_bar = add3(sub3(across_bar, scale3(up, n)), scale3(ratio * along / size2, t))
+    return t_bar, neg3(add3(scale3(over, across_bar), scale3(up, t)))
 
 
 @kernel
@@ -72,9 +76,8 @@ def pull_slide(interval, scene, contact, own, bars, touch):
     xa, Ra = middle(model, work, a, interval.dt)
     xb, Rb = middle(model, work, b, interval.dt)
     _, n, p = measure(contact, scene, xa, Ra, xb, Rb)
-    t0 = load3(contact.Ga[1])
-    t = carried(t0, n)
-    u = cross3(n, t)
+    t0, u0 = load3(contact.Ga[1]), load3(contact.Ga[2])
+    t, u = carried(t0, n), carried(u0, n)
     d = add3(scale3(first, t), scale3(second, u))
     V = (0.0, 0.0, 0.0)
     p_bar = (0.0, 0.0, 0.0)
@@ -95,21 +98,18 @@ def pull_slide(interval, scene, contact, own, bars, touch):
         p_bar = add3(p_bar, arm_bar)
         add_to3(bar.x, -1.0, arm_bar)
         add_to3(bar.phi, 1.0, turned)
-    t_bar, u_bar = scale3(first, V), scale3(second, V)
-    n_bar = cross3(t, u_bar)
-    t0_bar, more = pull_carried(t0, n, t, add3(t_bar, cross3(u_bar, n)))
-    n_bar = add3(n_bar, more)
-    pull_frame(contact, own, scene, touch.geometries, xa, Ra, xb, Rb, n, n_bar, p_bar, touch.middle[0], touch.middle[1])
+    t0_bar, by_t = pull_carried(t0, n, scale3(first, V))
+    u0_bar, by_u = pull_carried(u0, n, scale3(second, V))
+    pull_frame(contact, own, scene, touch.geometries, xa, Ra, xb, Rb, n, add3(by_t, by_u), p_bar, touch.middle[0], touch.middle[1])
     for side in range(2):
         i = a if side == 0 else b
         if i != world:
             pull_middle(interval, touch, i, touch.middle[side])
     A, B = touch.rows_at[a], touch.rows_at[b]
-    n0 = load3(contact.n0)
-    pull_frame(
-        contact, own, scene, touch.geometries, load3(A.x), load9(A.R), load3(B.x), load9(B.R), n0, pull_tangents(n0, t0_bar, (0.0, 0.0, 0.0)),
-        (0.0, 0.0, 0.0), touch.rows_bar[a], touch.rows_bar[b],
-    )
+    xa, Ra, xb, Rb, n = load3(A.x), load9(A.R), load3(B.x), load9(B.R), load3(contact.n0)
+    bar_a, bar_b = touch.rows_bar[a], touch.rows_bar[b]
+    n_bar = pull_friction_axes(contact, own, n, t0_bar, u0_bar, Ra, Rb, bar_a, bar_b)
+    pull_frame(contact, own, scene, touch.geometries, xa, Ra, xb, Rb, n, n_bar, (0.0, 0.0, 0.0), bar_a, bar_b)
 
 
 @inline

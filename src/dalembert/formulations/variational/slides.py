@@ -17,7 +17,7 @@ from math import sqrt
 
 from dalembert.contact.events import approach, is_impact, velocity_before
 from dalembert.contact.geometry import measure, slide_after_knot
-from dalembert.contact.records import AFTER_KNOT, IN_MIDDLE, MEAN
+from dalembert.contact.records import AFTER_KNOT, IN_MIDDLE, MEAN, TWIST
 from dalembert.kernels import inline, kernel
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_mul, mat_t_vec, mat_vec, neg3, scale3, sub3
@@ -40,9 +40,9 @@ def middle(model, work, i, dt):
 
 @inline
 def carried(t, n):
-    """A tangent, turned to another normal."""
-    t = sub3(t, scale3(dot3(t, n), n))
-    return scale3(1.0 / sqrt(dot3(t, t)), t)
+    """A tangent, as long as it is, turned to another normal."""
+    across = sub3(t, scale3(dot3(t, n), n))
+    return scale3(sqrt(dot3(t, t) / dot3(across, across)), across)
 
 
 @inline
@@ -69,7 +69,7 @@ def slide_in_middle(model, work, scene, contact, dt):
     xb, Rb = middle(model, work, contact.b, dt)
     _, n, p = measure(contact, scene, xa, Ra, xb, Rb)
     t = carried(load3(contact.Ga[1]), n)
-    u = cross3(n, t)
+    u = carried(load3(contact.Ga[2]), n)
     middle_row(contact.Sa[0], model, work, contact.a, t, sub3(p, xa), Ra)
     middle_row(contact.Sa[1], model, work, contact.a, u, sub3(p, xa), Ra)
     middle_row(contact.Sb[0], model, work, contact.b, neg3(t), sub3(p, xb), Rb)
@@ -109,14 +109,16 @@ def look_at_slides(model, work, scene, dt, speed, resting):
     """Choose for all contacts where their sliding is looked at; ``speed`` (m/s) is what gravity makes in the step."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        if contact.used != 1 or contact.friction == 0.0 or contact.gap0 > TOUCHING or is_impact(model, work, contact, resting):
+        if contact.used != 1 or contact.kind == TWIST or contact.friction == 0.0 or contact.gap0 > TOUCHING:
+            continue
+        if is_impact(model, work, contact, resting):
             continue
         before = before_knot(model, work, contact)
         slip0 = before[0] - contact.drift[0]
         slip1 = before[1] - contact.drift[1]
         if sqrt(slip0 * slip0 + slip1 * slip1) > SLOW * contact.friction * speed:
             slide_on(contact, before)
-        else:
+        elif contact.grain_of == 0 or min(contact.share[0], contact.share[1]) > 0.0:
             slide_in_middle(model, work, scene, contact, dt)
 
 

@@ -42,7 +42,7 @@ def file_record() -> Any:
     empty, nothing, upright = values(), values(0.0, 0.0, 0.0), values(1.0, 0.0, 0.0, 0.0)
     anything = dict[str, Any]
     bits = (("layer", int, 1), ("mask", int, 1))
-    environment = (("name", str), ("friction", float), ("restitution", float, 0.0), *bits)
+    environment = (("name", str), ("friction", float | Vector), ("restitution", float, 0.0), *bits)
     mesh = struct("Mesh", ("vertices", str), ("faces", str))
     visual = struct(
         "Visual", ("shape", anything | None, None), ("mesh", mesh | None, None), ("position", Vector, nothing), ("orientation", Vector, upright),
@@ -76,15 +76,16 @@ def file_record() -> Any:
         "Actuator", ("name", str), ("arms", dict[str, float]), ("gain", float, 1.0), ("bias", Vector, nothing),
         ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0),
         ("servo", bool, False))
-    ground = struct("Ground", *environment, ("normal", Vector), ("offset", float, 0.0), ("velocity", Vector, nothing))
-    obstacle = struct("Obstacle", *environment, ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright))
+    rough = (("friction_direction", Vector | None, None), ("spin_friction", Fraction, None), ("rolling_friction", Fraction, None))
+    ground = struct("Ground", *environment, *rough, ("normal", Vector), ("offset", float, 0.0), ("velocity", Vector, nothing))
+    obstacle = struct("Obstacle", *environment, *rough, ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright))
     terrain = struct("Terrain", *environment, ("heights", Matrix), ("origin", Vector), ("spacing", Vector))
     collider = struct(
         "Collider", ("name", str), ("body", str), ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright),
         ("friction", Fraction, None), ("restitution", Fraction, None), *bits)
     point = struct(
         "ContactPoint", ("body", str), ("point", Vector), ("radius", float, 0.0), ("friction", Fraction, None), ("restitution", Fraction, None))
-    pair = struct("Pair", ("between", list[str]), ("friction", float, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
+    pair = struct("Pair", ("between", list[str]), *rough, ("friction", float | Vector, 0.5), ("restitution", float, 0.0), ("collide", bool, True))
     sensor = struct(
         "Sensor", ("name", str), ("type", str), ("on", str), ("other", str | None, None), ("parameters", anything, msgspec.field(default_factory=dict)),
         ("noise", Vector), ("bias", Vector), ("seed", int, 0))

@@ -12,7 +12,7 @@ from dalembert.errors import MissingExtraError, ModelError
 from dalembert.io.native.records import FORMAT, LAWS, TYPES, msgspec_module
 from dalembert.io.whole import write_whole
 from dalembert.mechanism.bearings import Bearing
-from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle
+from dalembert.mechanism.environment import Collider, ContactPoint, Ground, HeightField, Obstacle, PairLaw
 from dalembert.mechanism.forces import Drag, Penalty, PointForce, Servo
 from dalembert.mechanism.forces import Path as LinePath
 from dalembert.mechanism.joints import Joint
@@ -43,7 +43,7 @@ def to_data(mechanism: Mechanism) -> dict[str, Any]:
         grounds=[_on_body(e) for e in mechanism.grounds], obstacles=[_on_body(e) for e in mechanism.obstacles],
         terrains=[_on_body(e) for e in mechanism.terrains], colliders=[_on_body(e) for e in mechanism.colliders],
         contact_points=[_on_body(e) for e in mechanism.contact_points],
-        pairs=[dict(between=sorted(names), **asdict(law)) for names, law in mechanism.pair_laws.items()],
+        pairs=[_pair(names, law) for names, law in mechanism.pair_laws.items()],
         wrenches=[dict(body=name, force=_plain(w[:3]), torque=_plain(w[3:])) for name, w in mechanism.wrenches.items()],
         start=[*(_drop(dict(joint=n, value=_plain(v), rate=_plain(r))) for n, (v, r) in mechanism.initial_joints.items()),
                *(_drop(dict(body=n, linear=_plain(v), angular=_plain(w))) for n, (v, w) in mechanism.initial_velocities.items())],
@@ -145,7 +145,20 @@ def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
         data["body"] = data["body"].name
     if "shape" in data:
         data["shape"] = _shape(data["shape"])
-    return _drop({name: _plain(value) for name, value in data.items()})
+    return _drop({name: _plain(value) for name, value in _joined(data).items()})
+
+
+def _pair(names: frozenset[str], law: PairLaw) -> dict[str, Any]:
+    """How two things touch; that in whose frame a direction of friction is comes first."""
+    data = _joined({field.name: getattr(law, field.name) for field in fields(law)})
+    first = data.pop("direction_of")
+    return _drop(dict(between=sorted(names, key=lambda name: (name != first, name)), **{name: _plain(value) for name, value in data.items()}))
+
+
+def _joined(data: dict[str, Any]) -> dict[str, Any]:
+    """Friction along a direction and across it as one entry of two numbers."""
+    across = data.pop("friction_across", None)
+    return data if across is None else data | dict(friction=[data["friction"], across])
 
 
 def _map(element: CoordinateMap) -> dict[str, Any]:
