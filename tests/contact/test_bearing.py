@@ -1,6 +1,8 @@
 """Friction in joints by the load that they carry: closed forms for every geometry, orders, sticking, jamming, bad input."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -385,3 +387,39 @@ def test_a_bearing_beside_hard_limits_settles():
     sim.set_joint("sleeve", rate=(-5.8, -0.588, 0.826, 8.01))
     sim.set_joint("hinge", 0.466)
     assert len(sim.run(12 * 0.00055)) == 13
+
+
+def two_hinges() -> da.Mechanism:
+    """A heavy door whose hinges both hold it up."""
+    mechanism = da.Mechanism("door")
+    door = mechanism.body("door", da.Box(size=(0.9, 0.04, 2.0), mass=30.0), position=(0.45, 0.0, 1.0))
+    for name, height in (("low", 0.2), ("high", 1.8)):
+        mechanism.joint(name, da.Revolute(axis="z", bearing=da.Bearing(friction=0.2, radius=0.01)), mechanism.world, door, at=(0.0, 0.0, height))
+    return mechanism
+
+
+def test_hinges_that_hold_a_door_together_share_its_weight_evenly():
+    ends = []
+    for formulation in (da.Variational(dt=0.005), da.Implicit(dt=0.005)):
+        sim = da.Simulation(two_hinges(), formulation)
+        sim.set_joint("low", rate=1.0)
+        run = sim.run(0.5)
+        low, high = (run.joint(name) for name in ("low", "high"))
+        np.testing.assert_allclose(low.force[10:-10, 2], 0.5 * 30.0 * G, rtol=1e-3)
+        assert np.abs(low.shares["friction"][50] + 0.353) < 0.02 > np.abs(high.shares["friction"][50] + 0.353)
+        ends.append(low.rates[-1])
+    assert ends[0] == pytest.approx(ends[1], rel=1e-5)
+
+
+def test_bearings_whose_loads_are_left_open_are_named_in_joint_coordinates():
+    """The same door on a ball and a slot, which hold no more than it takes, has loads that statics says."""
+    with pytest.warns(RuntimeWarning, match="the loads of 'high', 'low' in 'door' are shared"):
+        da.Simulation(two_hinges(), da.Reduced(dt=0.005))
+    mechanism = da.Mechanism("door")
+    door = mechanism.body("door", da.Box(size=(0.9, 0.04, 2.0), mass=30.0), position=(0.45, 0.0, 1.0))
+    bearing = da.Bearing(friction=0.2, radius=0.01)
+    mechanism.joint("low", da.Spherical(bearing=bearing), mechanism.world, door, at=(0.0, 0.0, 0.2))
+    mechanism.joint("high", da.Slot(axis="z", bearing=bearing), mechanism.world, door, at=(0.0, 0.0, 1.8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        da.Simulation(mechanism, da.Reduced(dt=0.005))
