@@ -1,6 +1,8 @@
 """Friction in joints by the load that they carry: closed forms for every geometry, orders, sticking, jamming, bad input."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -348,3 +350,76 @@ def test_friction_that_moves_more_than_its_own_body_settles():
     for name, rate in (("plane", (-0.768, -0.64, -0.0608, 0.487, -0.0893)), ("plate", (0.676, 0.334, -0.0161)), ("ends", (-0.481, -0.357, 0.936, 0.193))):
         sim.set_joint(name, rate=rate)
     assert sim.run(0.1296).constraint_violation().max() < 1e-8
+
+
+@pytest.mark.parametrize("formulation", [da.Variational, da.Implicit, da.Reduced])
+def test_directions_that_a_light_body_couples_share_their_friction(formulation):
+    """Where a push along one direction moves the body along the others, bounds of each by itself swung to and fro, and no step was found."""
+    mechanism = da.Mechanism("plates")
+    disc = mechanism.body("disc", mass=2.8e-05, inertia=np.diag((4.14e-07, 4.56e-07, 2.32e-07)), position=(-0.128, 0.0, 0.0), orientation=(0.0185, 0.317, -0.417, -0.245))
+    chip = mechanism.body("chip", mass=5.16e-08, inertia=np.diag((7.21e-10, 2.74e-10, 5.35e-10)), position=(-0.687, 0.0, 0.0), orientation=(-1.44, 0.0952, -1.17, -0.364))
+    mechanism.joint("screw", da.Helical(), mechanism.world, disc, at=(-0.139, 0.0, 0.0), frame=(-1.08, 0.0233, -1.54, 0.124))
+    plate = da.Planar(bearing=da.Bearing(friction=0.0523, radius=0.116, length=0.5))
+    mechanism.joint("plate", plate, disc, chip, at=(-0.105, 0.0, 0.0), frame=(-0.34, -0.99, 1.0, -0.963))
+    run = da.Simulation(mechanism, formulation(dt=0.00045)).run(0.009)
+    assert run.substeps.max() == 1
+    rates, shares = run.joint("plate").rates[5:-1], run.joint("plate").shares["friction"][5:-1]
+    scale = np.array([1.0, 1.0, 0.116])  # of one bound: slides in N, turns over the radius
+    force, slide = shares / scale, rates * scale
+    size = np.linalg.norm(force, axis=1, keepdims=True)
+    np.testing.assert_allclose(force / size, -slide / np.linalg.norm(slide, axis=1, keepdims=True), atol=2e-3)
+
+
+def test_a_bearing_beside_hard_limits_settles():
+    """Impulses of the step before were no good start where limits hit: later tries begin from none."""
+    mechanism = da.Mechanism("arm")
+    base = mechanism.body("base", mass=1.31, inertia=np.diag((0.0172, 0.0164, 0.0318)), position=(0.0339, 0.202, -0.0881), orientation=(-1.28, 0.299, -0.0612, -1.36))
+    limits, friction = ((-0.0345, 0.026), (-0.0135, 0.0136), (-0.0324, 0.0455)), (0.0309, 1.87e-05, 0.00359)
+    stage = da.Planar(normal=(-0.0335, 0.509, -0.799), armature=(0.0, 0.00282, 0.00158), limits=limits, friction=friction)
+    mechanism.joint("stage", stage, mechanism.world, base, at=(-0.0939, 0.18, -0.0443), frame=(-0.765, -0.449, 2.52, -1.42))
+    arm = mechanism.body("arm", mass=0.9, inertia=np.diag((0.0165, 0.0122, 0.00823)), position=(0.198, -0.411, 0.101), orientation=(-0.147, 1.11, 0.48, 0.712))
+    sleeve = da.CylindricalFreeOrientation(axis=(-0.571, 1.17, -0.729), damping=(3.11, 0.0, 0.0, 0.0122), bearing=da.Bearing(friction=0.0507, radius=0.19, length=0.5))
+    mechanism.joint("sleeve", sleeve, arm, base, at=(0.164, -0.0357, 0.0978), frame=(-2.14, -1.59, -0.595, 1.68))
+    tip = mechanism.body("tip", mass=0.93, inertia=np.diag((0.00281, 0.00322, 0.00362)), position=(-0.239, 0.0115, -0.451), orientation=(1.88, -0.89, -0.201, 0.776))
+    mechanism.joint("hinge", da.Revolute(axis=(0.247, -1.67, 2.53), friction=0.000129), tip, arm, at=(-0.145, -0.0238, -0.32), frame=(-0.134, -0.672, -0.637, 0.266))
+    sim = da.Simulation(mechanism, da.Variational(dt=0.00055))
+    sim.set_joint("stage", rate=(-13.2, 3.75, -2.08))
+    sim.set_joint("sleeve", rate=(-5.8, -0.588, 0.826, 8.01))
+    sim.set_joint("hinge", 0.466)
+    assert len(sim.run(12 * 0.00055)) == 13
+
+
+def two_hinges() -> da.Mechanism:
+    """A heavy door whose hinges both hold it up."""
+    mechanism = da.Mechanism("door")
+    door = mechanism.body("door", da.Box(size=(0.9, 0.04, 2.0), mass=30.0), position=(0.45, 0.0, 1.0))
+    for name, height in (("low", 0.2), ("high", 1.8)):
+        mechanism.joint(name, da.Revolute(axis="z", bearing=da.Bearing(friction=0.2, radius=0.01)), mechanism.world, door, at=(0.0, 0.0, height))
+    return mechanism
+
+
+def test_hinges_that_hold_a_door_together_share_its_weight_evenly():
+    ends = []
+    for formulation in (da.Variational(dt=0.005), da.Implicit(dt=0.005)):
+        sim = da.Simulation(two_hinges(), formulation)
+        sim.set_joint("low", rate=1.0)
+        run = sim.run(0.5)
+        low, high = (run.joint(name) for name in ("low", "high"))
+        np.testing.assert_allclose(low.force[10:-10, 2], 0.5 * 30.0 * G, rtol=1e-3)
+        assert np.abs(low.shares["friction"][50] + 0.353) < 0.02 > np.abs(high.shares["friction"][50] + 0.353)
+        ends.append(low.rates[-1])
+    assert ends[0] == pytest.approx(ends[1], rel=1e-5)
+
+
+def test_bearings_whose_loads_are_left_open_are_named_in_joint_coordinates():
+    """The same door on a ball and a slot, which hold no more than it takes, has loads that statics says."""
+    with pytest.warns(RuntimeWarning, match="the loads of 'high', 'low' in 'door' are shared"):
+        da.Simulation(two_hinges(), da.Reduced(dt=0.005))
+    mechanism = da.Mechanism("door")
+    door = mechanism.body("door", da.Box(size=(0.9, 0.04, 2.0), mass=30.0), position=(0.45, 0.0, 1.0))
+    bearing = da.Bearing(friction=0.2, radius=0.01)
+    mechanism.joint("low", da.Spherical(bearing=bearing), mechanism.world, door, at=(0.0, 0.0, 0.2))
+    mechanism.joint("high", da.Slot(axis="z", bearing=bearing), mechanism.world, door, at=(0.0, 0.0, 1.8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        da.Simulation(mechanism, da.Reduced(dt=0.005))

@@ -5,8 +5,8 @@ on a ring by up to 4/pi. Here a surface carries the resultant: two ends and a co
 several free directions at once the bounds b_i span an ellipsoid, |beta_i / b_i| <= 1, and friction takes out the most
 energy: beta_i = -b_i^2 eta_i / |b eta|.
 
-A step finds friction for given bounds, and ``bear`` the bounds for what the joint's rows then carry, in turn until both agree:
-Algorithm 8 with the step itself in the place of its two programs.
+A step finds friction for given bounds of each direction, and ``bear`` the bounds for what the joint's rows then carry and what rates answer
+(``shared_bound``), in turn until both agree: Algorithm 8 with the step itself in the place of its two programs.
 """
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from math import sqrt
 
 import numpy as np
 
+from dalembert.contact.shared_bound import begin_answers, learn_answers, least_in_ball
 from dalembert.kernels import inline, kernel
 from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 #: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
 AGREE, PATIENT = 1e-7, 10
-#: rounds after which bounds follow the motion half as far, and a quarter as far: where a bearing's friction moves more than its own body, they swing to and fro
-HALF, QUARTER = 8, 24
+#: part of the square of its bounds by which friction on them may seem to be inside
+SURFACE = 1e-9
 #: friction of the step before below this part of its bound held
 HELD = 0.999
-#: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none; agreement is asked for as if they were at least LEAST of it
-NONE, LEAST = 1e-8, 1e-3
+#: bounds below this part of the direction's inertia times 1 m/s or 1 rad/s are none; agreement is asked for as if they were at least LEAST of it;
+#: no length at all
+NONE, LEAST, TINY = 1e-8, 1e-3, 1e-300
 
 
 @inline
@@ -132,38 +134,45 @@ def bear_load(work, joint, limits, first, F, M, attempt):
     slide, turn = bearing_bounds(limit.bears, (b[0], b[1], b[2], b[3]), F, M, pin_axis(work, joint, limit))
     for k in range(first, beyond):
         limits[k].full = slide if joint.free_kind[limits[k].direction] == SLIDE else turn
-    return 1 if set_bounds(limits, first, beyond, 1.0 if attempt < HALF else 0.5 if attempt < QUARTER else 0.25) > agree else 0
+    return 1 if set_bounds(limits, first, beyond, attempt == 0) > agree else 0
 
 
 @inline
-def set_bounds(limits, first, beyond, part):
-    """Bounds of a bearing's directions by its full ones and the motion; returns by which part friction was off.
+def set_bounds(limits, first, beyond, begins):
+    """Bounds of a bearing's directions by its full ones and the motion; returns by which part friction was off. ``begins``: the step was solved once.
 
-    With y = beta / full and z = full eta, friction is right where y = P(y - m z), P the nearest point of the unit ball, whatever
-    m > 0; m is taken so that a body on its own would be right at once, or a ``part`` of that. A trial inside the ball asks to stay at rest.
+    What slides has all of its bound, what is held what it has, and rests. Where friction lies inside the full bounds, the bearing is asked to rest.
     """
-    m = 0.0
+    before, held = 0.0, True
     for k in range(first, beyond):
         l = limits[k]
-        if l.full > NONE * l.weight:
-            m = max(m, part * l.weight / (l.full * l.full))
-    reach = 0.0
-    for k in range(first, beyond):
-        reach += trial(limits[k], m) ** 2
-    reach = sqrt(reach)
+        l.reach = max(l.full, NONE * l.weight)
+        if is_held(l):
+            l.asked[0], l.asked[1] = l.beta, 0.0
+        else:
+            l.asked[0], l.asked[1] = (-l.cap if l.beta < 0.0 else l.cap), l.eta
+            held = False
+        before += (l.asked[0] / l.reach) ** 2
+    if begins:
+        begin_answers(limits, first, beyond)
+    else:
+        learn_answers(limits, first, beyond)
+    free = least_in_ball(limits, first, beyond)
+    inside = free <= 1.0 and (held or before < 1.0 - SURFACE)
     off = 0.0
     for k in range(first, beyond):
         l = limits[k]
+        l.tried[0], l.tried[1] = l.asked[0], l.asked[1]
         if not l.full > NONE * l.weight:
             off = max(off, 1.0 if l.cap > 0.0 else 0.0)
             l.cap = 0.0
             continue
-        nearest = abs(trial(l, m)) / max(reach, 1.0) * l.full
-        if reach > 1.0 and nearest < NONE * l.weight:
+        # what slid at full bounds slides on, whatever little is known of answers says
+        nearest = l.goal[0] * l.full / (max(free, TINY) if free <= 1.0 and not inside else 1.0)
+        if not inside and abs(nearest) < NONE * l.weight:
             nearest = 0.0
-        found = abs(l.beta) if is_held(l) else l.cap  # what slides has all of its bound, but for what the interior point leaves
-        off = max(off, abs(nearest - found) / max(l.full, LEAST * l.weight))
-        l.cap = l.full if reach <= 1.0 else nearest
+        off = max(off, abs(nearest - l.asked[0]) / max(l.full, LEAST * l.weight))
+        l.cap = l.full if inside else abs(nearest)
     return off
 
 
@@ -174,15 +183,6 @@ def is_held(limit):
     What slides stays below its bound too, by what the interior point leaves: beside a hard impact that may be much of it.
     """
     return limit.cap > 0.0 and abs(limit.eta) * limit.weight < limit.cap - abs(limit.beta)
-
-
-@inline
-def trial(limit, m):
-    """y - m z of a direction; what is held rests, but for what the interior point leaves."""
-    if not limit.full > NONE * limit.weight:
-        return 0.0
-    y = limit.beta / limit.full if limit.cap > 0.0 else 0.0
-    return y if is_held(limit) else y - m * limit.full * limit.eta
 
 
 def spread(normals: np.ndarray, wrench: np.ndarray, inertia: np.ndarray | None = None, softness: float = 1e-9) -> np.ndarray:

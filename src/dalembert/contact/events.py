@@ -177,6 +177,20 @@ def guess_impulses(work, scene, bodies, joints, h):
 
 
 @kernel
+def forget_guesses(scene):
+    """Start from no impulses: from those of the step before a solution was not found."""
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        contact.gamma0 = 0.0
+        contact.beta0[0] = 0.0
+        contact.beta0[1] = 0.0
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        limit.gamma0[:] = 0.0
+        limit.beta0 = 0.0
+
+
+@kernel
 def wake(work, scene):
     """Wake what the solution would have closed; returns how many."""
     count = 0

@@ -89,6 +89,9 @@ LIMIT = np.dtype(
         # of friction is measured
         bound=2, s=2, gamma=2, beta=0, eta=0, psi=0, ds=2, dgamma=2, dbeta=0, deta=0, dpsi=0, cap=0, full=0, unit=0,
         gamma0=2, beta0=0,
+        # of a bearing (see ``shared_bound``): what rates answer to friction along its directions, the friction and rate that were asked for and those
+        # before, its bound, and scratch
+        answer=6, asked=2, tried=2, reach=0, factor=6, goal=2,
     )
 )
 

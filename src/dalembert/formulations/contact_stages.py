@@ -21,6 +21,7 @@ from dalembert.contact.events import (
     approach,
     bounce,
     end_gap,
+    forget_guesses,
     guess_impulses,
     limit_approach,
     prepare,
@@ -157,6 +158,26 @@ def stops(model, work, contact, speed):
 
 
 @kernel
+def seizes(model, work, limits, speed):
+    """True when the friction of a bearing takes away at once most of what moves in it, as where it jams."""
+    first = 0
+    while first < limits.shape[0]:
+        beyond = first + max(limits[first].share, 1)
+        moved, left, taken, slides = 0.0, 0.0, 0.0, False
+        for k in range(first, beyond if limits[first].bears != 0 else first):
+            limit = limits[k]
+            before = approach(model, work, limit.a, limit.b, limit.Ga, limit.Gb)
+            slides = slides or abs(before) > SLIDES * speed
+            moved += limit.weight * before * before
+            left += limit.weight * before * limit.eta
+            taken -= limit.beta * before
+        if slides and left < STOPPED * moved and taken > STOPPED * moved:
+            return True
+        first = beyond
+    return False
+
+
+@kernel
 def is_settled(model, work, scene, dt, speed):
     """True when what touches at the knot, and nothing else, does so at the end of the stage, and slides without a blow."""
     least = CLOSED * dt
@@ -173,7 +194,7 @@ def is_settled(model, work, scene, dt, speed):
                 gap0, gap = end_gap(limit, side, limit.c0), end_gap(limit, side, limit.c)
                 if changes(gap0, gap, limit.gamma[side] / limit.weight, least, speed, dt):
                     return False
-    return True
+    return not seizes(model, work, scene.limits, speed)
 
 
 @kernel
@@ -290,6 +311,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 outcome = NOT_CONVERGED
             if outcome == SOLVED or (count == 0 and compliance == 0.0):
                 break
+            forget_guesses(scene)
             if impacts and (attempt > 0 or outcome == GAINED) and scene.shapes.pairs.shape[0] > 0:
                 return_to_knot(parts, state, smooth)
                 straighten(work.bodies, scene, max(attempt, 1))

@@ -232,3 +232,41 @@ def test_a_stiff_motion_by_rk45_ends_with_a_word():
         sim.run(1.0)
     run = da.Simulation(mechanism, da.Reduced(dt=0.01, method="Radau")).run(0.1)
     assert run.velocity[-1, 0, 2] == pytest.approx(-9.81e-6 / 30.0, rel=1e-3)
+
+
+def thrown_off(method: str = "linearly_implicit", dt: float = 0.011) -> da.Simulation:
+    """Two bodies that turn about one another by 0.4 rad in a step."""
+    mechanism = da.Mechanism("whirl")
+    one = mechanism.body("one", mass=1.86, inertia=np.diag((0.0129, 0.00703, 0.00749)), position=(-0.715, 0.409, -0.203), orientation=(-0.113, -1.09, 1.08, 0.879))
+    two = mechanism.body("two", mass=0.646, inertia=np.diag((0.0086, 0.00777, 0.00501)), position=(-1.46, -0.347, -0.281), orientation=(-0.476, -0.76, -0.0961, -0.109))
+    mechanism.joint("joint", da.RotationAlongAxis(), two, one, at=(-1.43, 0.325, -0.428), frame=(-1.87, -0.131, 0.207, -0.817))
+    mechanism.spring("spring", one, two, at=((-0.563, 0.5, -0.141), (-1.53, -0.301, -0.411)), stiffness=41.2, damping=0.157)
+    sim = da.Simulation(mechanism, da.Reduced(dt=dt, method=method), energy_bound=None)
+    sim.set_joint("joint", rate=(6.39, 7.71, -13.3, -21.8))
+    return sim
+
+
+def test_steps_that_are_too_long_for_linearly_implicit_euler_are_divided():
+    """It takes what depends on the square of velocities as it was: whole steps went beyond 1e8 rad/s."""
+    sim, steps = thrown_off(), 24
+    run = sim.run(steps * 0.011)
+    assert len(run) == steps + 1
+    assert run.substeps.max() > 1
+    kinetic = run.energy().kinetic
+    assert kinetic.max() < 4.0 * kinetic[0]
+    other = thrown_off()
+    for _ in range(steps):
+        other.step()
+    np.testing.assert_array_equal(other.position, run.position[-1])
+    fine = thrown_off("rk4", 0.011 / 64).run(4 * 0.011)
+    assert np.abs(run.position[4] - fine.position[-1]).max() < 0.03
+
+
+def test_derivatives_of_divided_steps():
+    run = thrown_off().run(0.022, tape=True)
+    assert run.substeps.max() > 1
+    weights = np.zeros_like(run.position)
+    weights[-1] = np.arange(6.0).reshape(2, 3) - 2.0
+    gradient = run.vjp({"position": weights}, parameters=["one.mass"])["one.mass"]
+    forward = run.jvp({"one.mass": 1.0})
+    assert float(np.sum(weights * forward["position"])) == pytest.approx(float(gradient), rel=1e-7)

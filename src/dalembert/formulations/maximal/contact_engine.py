@@ -538,8 +538,8 @@ class TouchingEngine(MaximalEngine):
         if jams:
             named = ", ".join(f"{name!r} (by {gain:.3g})" for name, gain in jams[:4])
             return StepFailure(
-                f"{error} Bearings can jam there, as friction raises their load and by that itself: {named}; from 1 on, nothing that slides in them has a "
-                "rigid motion, and a smaller dt does not help. Give them a larger radius or length, less friction, or bodies whose weight is nearer to them."
+                f"{error} Bearings can jam there, as friction raises their load and by that itself: {named}; from 1 on, what slides in them may have no "
+                "rigid motion, whatever dt. Give them a larger radius or length, less friction, or bodies whose weight is nearer to them."
             )
         return StepFailure(f"{error} The contact furthest from its solution is {contact}.") if contact else error
 

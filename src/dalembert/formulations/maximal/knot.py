@@ -18,6 +18,8 @@ from dalembert.model.records import COMPLIANT, CONSTRAINT
 from dalembert.model.rows import row_axes
 from dalembert.spatial.tuples import cross3, load3, load9, mat_vec, scale3
 
+#: refinements go on while each leaves less than this part of what rows miss, and so many at most: near a singular pose they are slow, and what they stop at is rounding
+SLOW, PATIENCE = 0.95, 100
 
 @kernel
 def evaluate_knot(model, work):
@@ -204,10 +206,10 @@ def project(model, work, compliance, wanted, lag, tolerance, velocity, impulse, 
 def refine(model, work, wanted, lag, tolerance, velocity, impulse, coupling_impulse):
     """The proximal iteration of ``project`` with the factored matrix. Returns the largest row residual."""
     worst = np.inf
-    for _ in range(20):
+    for _ in range(PATIENCE):
         before = worst
         worst = knot_residual(model, work, wanted, velocity, impulse, coupling_impulse, lag)
-        if before < np.inf and (not worst > tolerance or worst > 0.5 * before):
+        if before < np.inf and (not worst > tolerance or worst > SLOW * before):
             return worst
         solve(work.blocks, work.schedule, work.vector)
         add_solution(model, work, velocity, impulse, coupling_impulse)
@@ -258,11 +260,12 @@ def accelerate(model, work, compliance, velocity, impulse, coupling_impulse, fac
     impulse[:] = 0.0
     coupling_impulse[:] = 0.0
     # the residual of the bodies' equations is refined too: with the tiny compliance, rounding of the factors shows in the forces
+    # and near a singular pose every solve takes away but a part of what is left
     worst = np.inf
-    for attempt in range(6):
+    for attempt in range(PATIENCE):
         before = worst
         worst = knot_residual(model, work, wanted, acceleration, impulse, coupling_impulse, 0.0)
-        if attempt > 2 and not worst < 0.5 * before:
+        if attempt > 2 and not worst < SLOW * before:
             break
         solve(work.blocks, work.schedule, work.vector)
         add_solution(model, work, acceleration, impulse, coupling_impulse)

@@ -57,7 +57,7 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
 
 def lingering(engine: MaximalEngine, numbers: np.ndarray, dt: float) -> bool:
     """Whether the interval before a state was divided, and the next one is so too."""
-    return engine.lingers and 0.0 < engine.view(numbers).clock[0] < HALF * dt
+    return 0.0 < engine.view(numbers).clock[0] < HALF * dt
 
 
 def split(cover: Cover, engine: MaximalEngine) -> bool:
@@ -65,7 +65,8 @@ def split(cover: Cover, engine: MaximalEngine) -> bool:
 
     False, and the state as it was, where none succeed.
     """
-    before, halvings = cover.keep_state(), range(engine.options.max_halvings + 1)
+    before, most = cover.keep_state(), engine.options.max_halvings
+    halvings = range(min(fewest(cover, engine), most), most + 1)
     if not engine.lingers and any(cover.parts(before, 1 << halving) for halving in halvings):
         return True
     engine.watch(False)
@@ -82,10 +83,15 @@ def split(cover: Cover, engine: MaximalEngine) -> bool:
         engine.watch(True)
 
 
+def fewest(cover: Cover, engine: MaximalEngine) -> int:
+    """Halvings of half as many steps as there were in the interval before, at least none."""
+    last = engine.view(cover.numbers).clock[0]
+    return max(round(log2(cover.dt / last)) - 1, 0) if last > 0.0 else 0
+
+
 def settle(cover: Cover, engine: MaximalEngine) -> bool:
     """Cover an interval in the fewest steps, no less than half of those of the interval before, of which twice as many leave no other energy."""
-    before, last = cover.keep_state(), engine.view(cover.numbers).clock[0]
-    least = max(round(log2(cover.dt / last)) - 1, 0) if last > 0.0 else 0
+    before, least = cover.keep_state(), fewest(cover, engine)
     coarse, solved, most = None, -1, engine.options.max_halvings
     for halving in range(least, most + 1):
         if halving > most or not cover.parts(before, 1 << halving):

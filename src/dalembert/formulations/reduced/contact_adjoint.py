@@ -21,7 +21,7 @@ from dalembert.formulations.maximal.pull_pairs import fold_pairs
 from dalembert.formulations.maximal.touch_bars import AFTER, BEFORE, FALL
 from dalembert.formulations.reduced.adjoint import PASSES, SMALL, SMALL_FORCE, load_unknowns
 from dalembert.formulations.reduced.contact_tape import place_past, recall_encounter
-from dalembert.formulations.reduced.encounter import factorise, is_awake, measure, motion_to_end
+from dalembert.formulations.reduced.encounter import factorise, is_awake, measure, motion_to_end, rows_of
 from dalembert.formulations.reduced.encounter import nodes as kernels
 from dalembert.formulations.reduced.equations import Stage
 from dalembert.formulations.reduced.pull_ties import (
@@ -122,29 +122,31 @@ def solve_encounter_transposed(stage, scene):
     ``g`` and these vectors.
     """
     x, vector = stage.ties.vector, stage.work.vector
-    contacts, limits, first = scene.contacts, scene.limits, stage.ties.rows.shape[0]
-    second = first + 3 * contacts.shape[0]
+    contacts, limits, first, count = scene.contacts, scene.limits, stage.ties.rows.shape[0], rows_of(stage, scene)
+    second = count - 3 * limits.shape[0]
+    solve_tree_transposed(stage)
+    take_wrenches(stage)
+    place = first
     for i in range(contacts.shape[0]):
-        for k in range(3):
-            x[first + 3 * i + k] = vector[contacts[i].node].v[k]
+        if is_awake(contacts[i]):
+            for k in range(3):
+                x[place + k] = vector[contacts[i].node].v[k]
+            take_node(stage, contacts[i], place)
+            place += 3
     for i in range(limits.shape[0]):
         for k in range(3):
             x[second + 3 * i + k] = vector[limits[i].node].v[k]
-    solve_tree_transposed(stage)
-    take_wrenches(stage)
-    for i in range(contacts.shape[0]):
-        if is_awake(contacts[i]):
-            take_node(stage, contacts[i], first + 3 * i)
-    for i in range(limits.shape[0]):
         take_node(stage, limits[i], second + 3 * i)
-    solve_dense_transposed(stage.ties.S, stage.ties.order, x)
+    solve_dense_transposed(stage.ties.S, stage.ties.order, count, x)
     clear_variations(stage)
     weigh_variations(stage)
+    place = first
     for i in range(contacts.shape[0]):
         if is_awake(contacts[i]):
-            weigh_node(stage, contacts[i], first + 3 * i)
-        for k in range(3):
-            vector[contacts[i].node].v[k] = x[first + 3 * i + k]
+            weigh_node(stage, contacts[i], place)
+            for k in range(3):
+                vector[contacts[i].node].v[k] = x[place + k]
+            place += 3
     for i in range(limits.shape[0]):
         weigh_node(stage, limits[i], second + 3 * i)
         for k in range(3):

@@ -1,6 +1,7 @@
 """What steps a mechanism with contacts, limits or dry friction in joint coordinates."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -37,6 +38,8 @@ from dalembert.formulations.reduced.step import record
 from dalembert.formulations.reduced.ties import Ties
 from dalembert.formulations.variational import Variational
 from dalembert.mechanism.mechanism import Mechanism
+from dalembert.model.placement import Placement
+from dalembert.model.shared_loads import joints_with_shared_loads
 from dalembert.solvers.interior_point import ROUNDING
 from dalembert.solvers.outcomes import SOLVED
 
@@ -59,9 +62,22 @@ class ContactEngine(TouchingEngine, ReducedEngine):
                     f"{type(joint.type).__name__} has none of"
                 )
         super().__init__(mechanism, options)
+        self._warn_of_shared_loads()
         self.one_start = False
         self.at_knot = new_scratch(len(self.tree.nodes), len(self.own.splines))
         self._untaped = new_contact_tape(len(self.tree.nodes), len(self.ties.rows), *self.sizes, len(self.scene.limits), 0)
+
+    def _warn_of_shared_loads(self) -> None:
+        """Say which bearings have friction by a load that depends on the tree: what several joints hold, the tree's own carries."""
+        bearing = {joint.name for joint in self.mechanism.joints if joint.type.bearing is not None}
+        if bearing and self.ties.loops.size:
+            shared = sorted(bearing & joints_with_shared_loads(Placement.of(self.mechanism, self.model)))
+            if shared:
+                warnings.warn(
+                    f"Reduced: the loads of {', '.join(map(repr, shared))} in {self.mechanism.name!r} are shared with other joints in ways that rigid bodies leave open, and "
+                    "so is the friction of their bearings: here joints of the spanning tree carry all of it. Variational and Implicit share it evenly; or let one joint hold less.",
+                    RuntimeWarning, stacklevel=2,
+                )
 
     def _layout(self) -> tuple[tuple[np.dtype, int], ...]:
         bodies, joints, _ = self.sizes

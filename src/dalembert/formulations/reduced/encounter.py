@@ -174,6 +174,16 @@ def is_awake(record):
     return record.awake != 0
 
 
+@inline
+def rows_of(stage, scene):
+    """Rows of the Schur complement: of ties, of contacts that take part, of limits, in this order."""
+    count = stage.ties.rows.shape[0] + 3 * scene.limits.shape[0]
+    for i in range(scene.contacts.shape[0]):
+        if is_awake(scene.contacts[i]):
+            count += 3
+    return count
+
+
 @kernel
 def respond(encounter, column):
     """One column of the Schur complement: what all rows answer to the variations of the tree."""
@@ -188,8 +198,8 @@ def respond(encounter, column):
         if is_awake(scene.contacts[j]):
             node_response(stage, scene.contacts[j], out)
             for r in range(3):
-                S[place + 3 * j + r, column] = out[r]
-    place += 3 * scene.contacts.shape[0]
+                S[place + r, column] = out[r]
+            place += 3
     for j in range(scene.limits.shape[0]):
         node_response(stage, scene.limits[j], out)
         for r in range(3):
@@ -210,7 +220,10 @@ def factorise(encounter):
     keep_residuals(stage.own.nodes)
     for i in range(stage.own.nodes.shape[0]):
         stage.own.nodes[i].g[:] = 0.0
-    S[:] = 0.0
+    count = rows_of(stage, scene)
+    for i in range(count):
+        for j in range(count):
+            S[i, j] = 0.0
     for i in range(rows.shape[0]):
         clear_pushes(stage)
         push_row(stage, rows[i], 1.0)
@@ -224,12 +237,13 @@ def factorise(encounter):
     place = rows.shape[0]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
+        if not is_awake(contact):
+            continue
         for k in range(3):
-            if is_awake(contact):
-                clear_pushes(stage)
-                push_node(stage, contact, k, 1.0)
-                solve(stage.tree, stage.own)
-                respond(encounter, place + k)
+            clear_pushes(stage)
+            push_node(stage, contact, k, 1.0)
+            solve(stage.tree, stage.own)
+            respond(encounter, place + k)
             for r in range(3):
                 S[place + r, place + k] += work.blocks[contact.diagonal].M[r, k]
         place += 3
@@ -244,7 +258,7 @@ def factorise(encounter):
                 S[place + r, place + k] += work.blocks[limit.diagonal].M[r, k]
         place += 3
     restore_residuals(stage.own.nodes)
-    return factor_dense(S, stage.ties.order)
+    return factor_dense(S, stage.ties.order, count)
 
 
 @kernel
@@ -269,20 +283,18 @@ def solve_encounter_system(encounter):
     place = rows.shape[0]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        for r in range(3):
-            x[place + r] = vector[contact.node].v[r]
         if is_awake(contact):
             node_response(stage, contact, out)
             for r in range(3):
-                x[place + r] -= out[r]
-        place += 3
+                x[place + r] = vector[contact.node].v[r] - out[r]
+            place += 3
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         node_response(stage, limit, out)
         for r in range(3):
             x[place + r] = vector[limit.node].v[r] - out[r]
         place += 3
-    solve_dense(stage.ties.S, stage.ties.order, x)
+    solve_dense(stage.ties.S, stage.ties.order, rows_of(stage, scene), x)
     clear_pushes(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = x[i]
@@ -290,10 +302,11 @@ def solve_encounter_system(encounter):
     place = rows.shape[0]
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
+        if not is_awake(contact):
+            continue
         for k in range(3):
             vector[contact.node].v[k] = x[place + k]
-            if is_awake(contact):
-                push_node(stage, contact, k, x[place + k])
+            push_node(stage, contact, k, x[place + k])
         place += 3
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]

@@ -7,6 +7,7 @@ but in the baselines, which only pull (Baumgarte, eq. 1.97).
 """
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from dalembert.model.rotations import in_joint, in_node
 from dalembert.model.rows import aim
 from dalembert.model.tree import POINT, TARGET
 from dalembert.spatial import quaternion, so3
-from dalembert.spatial.tuples import add3, load3, load4, load9, mat_vec, scale3, store3, store4
+from dalembert.spatial.tuples import add3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 from dalembert.spatial.twists import load6
 
 #: coordinates and rates at the knot; of a free rotation, its quaternion and its angular velocity in the node's frame
@@ -38,16 +39,20 @@ JUMP = 1e-9
 LARGEST_GAP = 1e-9
 #: m/s or rad/s: a step that ends with larger rates has gone off
 LARGEST_RATE = 1e8
+#: a step of linearly implicit Euler in which a body turns by more than this (rad), and the kinetic energy grows by more than this part, is too long: it takes
+#: what depends on the square of velocities as it was
+TURN, GROWTH = 0.05, 0.02
 #: fractions of a step that the methods look at
 FRACTIONS = {"rk4": (0.0, 0.5, 1.0)}
 RK4, SEMI_IMPLICIT, LINEARLY_IMPLICIT, KKT_VELOCITY, KKT_ACCELERATION = range(5)
 
 
 class StepOptions(NamedTuple):
-    """Which method, and the part of what is open in a loop that the baselines ask back within a step."""
+    """Which method, the part of what is open in a loop that the baselines ask back within a step, and whether steps that are too long end the run."""
 
     method: int
     stabilization: float
+    watched: bool
 
 
 class StepScratch(NamedTuple):
@@ -234,6 +239,19 @@ def goes_off(flow):
 
 
 @inline
+def motion_of(flow):
+    """Kinetic energy (J) of the bodies of placed nodes, and how fast the fastest turns (rad/s)."""
+    kinetic, fastest = 0.0, 0.0
+    for i in range(flow.tree.shape[0]):
+        node = flow.tree[i]
+        if node.body >= 0:
+            w, v = load6(flow.own.nodes[i].V)
+            kinetic += 0.5 * (node.mass * dot3(v, v) + dot3(w, mat_vec(load9(node.inertia), w)))
+            fastest = max(fastest, dot3(w, w))
+    return kinetic, sqrt(fastest)
+
+
+@inline
 def end_step(flow, samples, index, state, dt, project):
     """Targets at the end, loops, and the new state. Returns what stays open of the loops, m or rad, infinite beyond a spline."""
     attend(flow, samples, index, samples.motion.shape[1] - 1)
@@ -268,6 +286,8 @@ def run_steps(flow, state, samples, options, own, recording, first, count, dt):
     size, method = 0.0, options.method
     pull = options.stabilization / dt if method >= KKT_VELOCITY else 0.0
     begin_run(flow, state)
+    watched = options.watched and method == LINEARLY_IMPLICIT
+    before = motion_of(flow)[0]
     for index in range(count):
         begin_step(flow, samples, index)
         if method == RK4:
@@ -287,6 +307,11 @@ def run_steps(flow, state, samples, options, own, recording, first, count, dt):
         size = end_step(flow, samples, index, state, dt, method < KKT_VELOCITY)
         if not size < LARGEST_GAP:
             return index, size
+        if watched:
+            kinetic, fastest = motion_of(flow)
+            if fastest * dt > TURN and kinetic > (1.0 + GROWTH) * before:
+                return index, np.nan
+            before = kinetic
         note(flow, state, recording, first + index + 1)
     keep_coordinates(flow, state, samples)
     return count, size

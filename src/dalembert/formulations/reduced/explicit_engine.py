@@ -133,11 +133,11 @@ class FlowEngine(TreeEngine):
 
         return ExplicitTape(len(self.tree.nodes), self.sizes[1], steps)
 
-    def keep_end(self, tape: Any, numbers: np.ndarray, step: int) -> None:
+    def keep_end(self, tape: Any, numbers: np.ndarray, step: Step) -> None:
         """Write the end of a step that was made into a tape."""
         tape.arrays.end[tape.count] = self.view(numbers).nodes
         tape.count += 1
-        tape.steps.append(Step(step, 0.0, 1.0))
+        tape.steps.append(step)
 
     # ---- failures
 
@@ -170,40 +170,62 @@ class ExplicitEngine(FlowEngine):
     def __init__(self, mechanism: Mechanism, options: Reduced) -> None:
         super().__init__(mechanism, options)
         self.fractions = FRACTIONS.get(options.method, (0.0, 1.0))
-        self.step_options = StepOptions(KINDS[options.method], options.stabilization)
+        self.step_options = StepOptions(KINDS[options.method], options.stabilization, options.method == "linearly_implicit")
         count = len(self.tree.nodes)
         self.scratch = StepScratch(np.zeros(count, SUM), new_soft(count))
 
     def advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
-        """Advance by ``count`` steps of ``dt``. Returns how many succeeded."""
-        tape, self.tape = self.tape, None
-        if tape is None:
-            return self._advance(numbers, recording, source, first, count, dt)
-        try:
-            for index in range(first, first + count):
-                tape.keep(self.view(numbers), source.samples(index, 1, self.fractions), dt)
-                if self._advance(numbers, recording, source, index, 1, dt) == 0:
-                    tape.samples.pop()
-                    return index - first
-                self.keep_end(tape, numbers, index)
-            return count
-        finally:
-            self.tape = tape
+        """Advance by ``count`` steps of ``dt``, those that are too long in parts. Returns how many succeeded."""
+        self.whole, done = dt, 0
+        while done < count:
+            stride = count - done if self.tape is None else 1
+            made = self._whole_steps(numbers, recording, source, first + done, stride, dt)
+            done += made
+            if made == stride:
+                continue
+            if not self._divide(numbers, recording, source, first + done, dt):
+                break
+            done += 1
+        return done
 
-    def _advance(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
-        self.whole, before = dt, numbers.copy()
-        samples = source.samples(first, count, self.fractions)
-        done, gap = self._run(numbers, samples, recording, first, count, dt)
-        self.outcome = (0, float(gap))
-        if done < count:
-            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
-            # the kernel stops in the middle of a step: do again what came before it
+    def _whole_steps(self, numbers: np.ndarray, recording: Recording, source: Source, first: int, count: int, dt: float) -> int:
+        before, samples = numbers.copy(), source.samples(first, count, self.fractions)
+        done = self._run(numbers, samples, recording, first, count, Step(first, 0.0, 1.0), dt)
+        if done < count:  # the kernel stops in the middle of a step: do again what came before it
             numbers[:] = before
             if done > 0:
-                self._run(numbers, samples, recording, first, int(done), dt)
+                self._run(numbers, samples, recording, first, done, Step(first, 0.0, 1.0), dt)
             if self.closed and len(samples.motion):
-                self.asked = numbers.copy(), samples.motion[int(done), [0, -1], 0].copy()
-        return int(done)
+                self.asked = numbers.copy(), samples.motion[done, [0, -1], 0].copy()
+        return done
+
+    def _divide(self, numbers: np.ndarray, recording: Recording, source: Source, step: int, dt: float) -> bool:
+        """Make a step in the fewest of 2, 4, ... parts that are not too long, or in the most, however long they are.
+
+        False, and the state as it was, where none succeed, and for methods that say themselves that a step is too long for them.
+        """
+        options, most = self.step_options, self.options.max_halvings
+        if not options.watched:
+            return False
+        if any(self._parts(numbers, recording, source, step, 1 << halving, dt) for halving in range(1, most + 1)):
+            return True
+        self.step_options = options._replace(watched=False)
+        try:
+            return self._parts(numbers, recording, source, step, 1 << most, dt)
+        finally:
+            self.step_options = options
+
+    def _parts(self, numbers: np.ndarray, recording: Recording, source: Source, step: int, count: int, dt: float) -> bool:
+        before, mark = numbers.copy(), None if self.tape is None else self.tape.mark()
+        for part in range(count):
+            samples = source.samples(step, 1, tuple((part + fraction) / count for fraction in self.fractions))
+            if self._run(numbers, samples, recording, step, 1, Step(step, part / count, 1.0 / count), dt) == 0:
+                numbers[:] = before
+                if self.tape is not None:
+                    self.tape.go_back(mark)
+                return False
+        recording.substeps[step + 1] = recording.iterations[step + 1] = count
+        return True
 
     def _arguments(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> Any:
         return self.flow(samples), self.view(numbers), samples, self.step_options, self.scratch, recording, first, count, dt
@@ -212,8 +234,20 @@ class ExplicitEngine(FlowEngine):
         arguments = self._arguments(numbers, source.samples(0, count, self.fractions), recording, 0, count, dt)
         return KernelCall(run_steps, arguments, 0, stops=False)
 
-    def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, dt: float) -> tuple[int, float]:
-        return self.enter(run_steps, count == 1, *self._arguments(numbers, samples, recording, first, count, dt))
+    def _run(self, numbers: np.ndarray, samples: Samples, recording: Recording, first: int, count: int, step: Step, dt: float) -> int:
+        """``count`` steps like ``step``, of which there is one with a tape. Returns how many succeeded; where fewer did, the state is lost."""
+        if self.tape is not None:
+            self.tape.keep(self.view(numbers), samples, dt)
+        done, gap = self.enter(run_steps, count == 1, *self._arguments(numbers, samples, recording, first, count, step.length * dt))
+        self.outcome = (0, float(gap))
+        if done < count:
+            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
+        if self.tape is not None:
+            if done == 0:
+                self.tape.samples.pop()
+            else:
+                self.keep_end(self.tape, numbers, step)
+        return int(done)
 
     # ---- derivatives
 

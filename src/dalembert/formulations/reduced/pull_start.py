@@ -47,8 +47,8 @@ def pull_least_squares(stage, nodes, which, columns, S, order, vector, found):
             for c in range(count):
                 S[r, c] = dot6(load6(columns[r]), load6(columns[c]))
         if count > 0:
-            factor_dense(S[:count, :count], order[:count])
-            solve_dense(S[:count, :count], order[:count], vector[:count])
+            factor_dense(S, order, count)
+            solve_dense(S, order, count, vector)
         found[last, :] = 0.0
         for r in range(count):
             add_to6(found[last], scale6(vector[r], load6(columns[r])))

@@ -79,7 +79,7 @@ def solve_ties_transposed(stage):
     """
     solve_tree_transposed(stage)
     take_wrenches(stage)
-    solve_dense_transposed(stage.ties.S, stage.ties.order, stage.ties.vector)
+    solve_dense_transposed(stage.ties.S, stage.ties.order, stage.ties.rows.shape[0], stage.ties.vector)
     clear_variations(stage)
     weigh_variations(stage)
     solve_transposed(stage.tree, stage.own)
@@ -123,9 +123,8 @@ def weigh_variations(stage):
 
 
 @kernel
-def solve_dense_transposed(S, order, x):
+def solve_dense_transposed(S, order, n, x):
     """Solve with the transposed of what ``factor_dense`` factored, in place."""
-    n = S.shape[0]
     for i in range(n):
         total = x[i]
         for j in range(i):

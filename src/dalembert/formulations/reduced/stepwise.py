@@ -189,7 +189,8 @@ class FlowSteps(Steps):
         if id(here.model) not in self.scratches:
             self.scratches[id(here.model)] = engine.new_scratch(here.tree.nodes, here.model)
         flow = Flow(here.model, here.tree.nodes, engine.work, self.scratches[id(here.model)], engine.ties, True, True, engine.closed)
-        done, _ = explicit.run_steps(flow, flowing, samples, engine.step_options, engine.scratch, self.recording, 0, 1, tape.dt)
+        options, dt = engine.step_options._replace(watched=False), tape.dt * tape.steps[entry].length
+        done, _ = explicit.run_steps(flow, flowing, samples, options, engine.scratch, self.recording, 0, 1, dt)
         return None if done != 1 else self.in_own_axes(Snapshot(state_of(nodes), np.zeros(0, OWN_STATE)), here)
 
 

@@ -358,7 +358,7 @@ def factor_ties(stage):
             S[i, i] += 1.0
     add_curvature(stage)
     restore_residuals(nodes)
-    return factor_dense(S, stage.ties.order)
+    return factor_dense(S, stage.ties.order, rows.shape[0])
 
 
 @kernel
@@ -372,7 +372,7 @@ def tie_direction(stage, pull):
         vector[i] = row.r - response(stage, row)
         if pull and is_closed(row):
             vector[i] += stage.ties.compliance[0] * row.soft * stage.c * stage.c * row.mu
-    solve_dense(stage.ties.S, stage.ties.order, vector)
+    solve_dense(stage.ties.S, stage.ties.order, rows.shape[0], vector)
     clear_pushes(stage)
     for i in range(rows.shape[0]):
         rows[i].dmu = vector[i]
@@ -381,9 +381,8 @@ def tie_direction(stage, pull):
 
 
 @kernel
-def factor_dense(S, order):
-    """LU with partial pivoting in place; columns without entries are skipped. Returns False when a pivot vanishes."""
-    n = S.shape[0]
+def factor_dense(S, order, n):
+    """LU with partial pivoting in place, of the first ``n`` rows and columns; columns without entries are skipped. Returns False when a pivot vanishes."""
     for k in range(n):
         best, at = abs(S[k, k]), k
         for i in range(k + 1, n):
@@ -410,9 +409,8 @@ def factor_dense(S, order):
 
 
 @kernel
-def solve_dense(S, order, x):
+def solve_dense(S, order, n, x):
     """Solve with the factors of ``factor_dense``, in place."""
-    n = S.shape[0]
     for k in range(n):
         if order[k] != k:
             x[k], x[order[k]] = x[order[k]], x[k]

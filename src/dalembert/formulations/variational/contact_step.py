@@ -6,7 +6,7 @@ from math import inf, sqrt
 import numpy as np
 
 from dalembert.contact.bearing import bear
-from dalembert.contact.events import ROUNDS, bounce, guess_impulses, prepare, strays, wake
+from dalembert.contact.events import ROUNDS, bounce, forget_guesses, guess_impulses, prepare, strays, wake
 from dalembert.contact.flights import OFF, PAST, STAY, UP_TO, let_fly, meet, next_slide_end
 from dalembert.contact.forces import (
     add_force,
@@ -207,6 +207,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
+        forget_guesses(scene)
         if attempt > 0 or outcome == GAINED:
             straighten(work.bodies, scene, max(attempt, 1))
     if outcome == SOLVED:
