@@ -106,7 +106,7 @@ def test_levers_are_kept_and_changed(tmp_path):
 
 def test_what_does_not_take_them_says_so():
     mechanism = ball(rolling_friction=C)
-    with pytest.raises(da.GradientError, match="spin_friction or rolling_friction cannot be differentiated, and 'ground'"):
+    with pytest.raises(da.GradientError, match="rolling_friction of a contact cannot be differentiated, and 'ground'"):
         da.Simulation(mechanism, da.Variational(dt=0.01)).run(0.1, tape=True)
     for formulation in (da.Variational(dt=0.01, events="exact"), da.Reduced(dt=0.01, method="linearly_implicit")):
         with pytest.raises(da.ModelError, match="does not take rolling_friction of 'ground'"):

@@ -213,6 +213,8 @@ def node_matrix(c, S, tangential):
         scale = 1.0 / (c.gamma + c.weight * c.s)
         S[0, 0] = scale * c.s
         w0 = scale * c.gamma
+        if c.soft > 0.0:
+            S[0, 0] += w0 * c.soft
     mu = c.friction
     if not tangential:
         S[1, 0] = 0.0
@@ -298,6 +300,8 @@ def node_direction(c, kappa, second, gap_rate, gap_change, dgamma, dbeta0, dbeta
     """
     mu = c.friction
     ds = gap_change + gap_rate - c.s
+    if c.soft > 0.0:
+        ds += c.soft * dgamma
     if mu > 0.0:
         if c.edges > 0:
             _, _, q0, _, _, _, ax, ay, a0, total = edge_sums(c, kappa, second)

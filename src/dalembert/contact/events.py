@@ -246,7 +246,7 @@ def bounce(model, work, scene, dt, resting):
 @inline
 def is_impact(model, work, contact, resting):
     """True when a contact closed faster than ``resting`` (m/s) before the knot: its impulse is a blow, not a force that lasts."""
-    return approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -resting
+    return contact.stiffness == 0.0 and approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -resting
 
 
 @kernel

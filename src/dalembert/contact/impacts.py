@@ -239,7 +239,8 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         for i in range(scene.contacts.shape[0]):
             contact = scene.contacts[i]
             if contact.awake != 0:
-                add(step, scene, contact.a, contact.b, contact.Ga[0], contact.Gb[0], contact.gamma, 0.0)
+                if contact.stiffness == 0.0:  # what is compliant gives back what it took
+                    add(step, scene, contact.a, contact.b, contact.Ga[0], contact.Gb[0], contact.gamma, 0.0)
                 for k in range(2):
                     add(step, scene, contact.a, contact.b, contact.Ga[1 + k], contact.Gb[1 + k], contact.beta[k], contact.drift[k])
         for i in range(scene.limits.shape[0]):

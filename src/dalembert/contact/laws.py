@@ -17,7 +17,8 @@ def coefficient_and_shares(law: PairLaw) -> tuple[float, tuple[float, float]]:
 def write_law(records: np.ndarray, law: PairLaw, a: Surface, b: Surface, world: int) -> None:
     """Write the coefficients between two surfaces; ``world``: the index of the world among the bodies."""
     records["friction"], share = coefficient_and_shares(law)
-    records["restitution"] = law.restitution
+    records["restitution"] = law.restitution if law.stiffness is None else 0.0
+    records["stiffness"], records["damping"] = law.stiffness or 0.0, law.damping or 0.0
     records["spin"], records["roll"] = law.spin_friction or 0.0, law.rolling_friction or 0.0
     if law.friction_across is not None:
         frame = a if law.direction_of in a.names else b

@@ -95,12 +95,21 @@ def limit_rate(limit, side, dt, noise):
 
 
 @inline
+def gap_speed(contact, dt):
+    """What the slack of a contact is at a solution: gap at the end of the step over dt, less its bound, and what compliance adds to that."""
+    speed = contact.gap / dt - contact.bound
+    if contact.soft > 0.0:
+        speed += contact.drag * contact.rate + contact.soft * contact.gamma
+    return speed
+
+
+@inline
 def gap_rate(contact, dt, noise):
     """Gap at the end of the step over dt, less its bound; the slack itself once the two agree to rounding.
 
     A slack may be far smaller than the rounding of a gap: differences of that size would only shuffle impulses about.
     """
-    rate = contact.gap / dt - contact.bound
+    rate = gap_speed(contact, dt)
     return contact.s if abs(rate - contact.s) <= noise else rate
 
 
@@ -169,6 +178,19 @@ def build_nodes(
     of the way inside; ``smoothed(encounter, kappa)`` writes the blocks of contacts as ``smoothed`` has them, of those that are awake alone.
     """
 
+    def opening(step, contact):
+        """Rate along the normal of a contact."""
+        world = step.work.bodies.shape[0] - 1
+        rate = 0.0
+        for side in range(2):
+            body = contact.a if side == 0 else contact.b
+            if body != world:
+                linear, angular = velocity(step, body)
+                rate += flow(contact.Ga[0] if side == 0 else contact.Gb[0], linear, angular)
+        return rate
+
+    opening = specialise(opening, f"{name}_opening", file)
+
     def residual(encounter):
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
         work = step.work
@@ -197,9 +219,11 @@ def build_nodes(
                 eta1 += flow(S[1], linear, angular)
             contact.eta[0] = eta0
             contact.eta[1] = eta1
+            if contact.drag > 0.0:
+                contact.rate = opening(step, contact)
             # eta bends with omega, which a step along a line does not see: the cone may be left by so much
             contact.psi = max(contact.psi, (1.0 + 1e-12) * sliding_bound(contact))
-            size = max(size, abs(contact.gap / dt - contact.bound - contact.s))
+            size = max(size, abs(gap_speed(contact, dt) - contact.s))
         limits = scene.limits
         for i in range(limits.shape[0]):
             limit = limits[i]
@@ -262,6 +286,15 @@ def build_nodes(
 
     contact_side = specialise(contact_side, f"{name}_contact_side", file)
 
+    def drag_side(step, there, body, row, K, drag, w0):
+        """What ``drag`` times the rate of the gap adds to its gradient."""
+        rate_gradient(step, body, velocity_terms(step, body), row, step.work.blocks[there].M[0])
+        for c in range(unknowns):
+            K[c] += drag * step.work.blocks[there].M[0, c]
+            step.work.blocks[there].M[0, c] = w0 * K[c]
+
+    drag_side = specialise(drag_side, f"{name}_drag_side", file)
+
     def limit_side(step, there, back, body, G, H, K, T, w0, w1, w2):
         """Blocks between a limit and one of its bodies."""
         row = step.work.blocks[there].M
@@ -302,6 +335,11 @@ def build_nodes(
                 contact_side(step, c.block_na, c.block_an, c.a, c.Ga, c.Sa, c.Ha, c.Ka, c.Ta, w0, w00, w01, w11)
             if c.block_nb >= 0:
                 contact_side(step, c.block_nb, c.block_bn, c.b, c.Gb, c.Sb, c.Hb, c.Kb, c.Tb, w0, w00, w01, w11)
+            if c.drag > 0.0:
+                if c.block_na >= 0:
+                    drag_side(step, c.block_na, c.a, c.Ga[0], c.Ka, c.drag, w0)
+                if c.block_nb >= 0:
+                    drag_side(step, c.block_nb, c.b, c.Gb[0], c.Kb, c.drag, w0)
 
     contact_blocks = specialise(contact_blocks, f"{name}_contact_blocks", file)
 

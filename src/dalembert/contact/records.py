@@ -55,6 +55,8 @@ CONTACT = np.dtype([
         belt=3, drift=2,
         # friction along the grain and across it, as parts of ``friction``; levers (m) of the torques against spinning and rolling
         grain=3, share=2, spin=0, roll=0,
+        # of a compliant contact (see ``compliance``): its law (N/m, N s/m), what that makes of the slack in this step, the rate of its gap (m/s)
+        stiffness=0, damping=0, soft=0, drag=0, rate=0,
         # at the knot: gap, normal, point (world); rows of the normal and the two tangents by a and by b
         gap0=0, n0=3, p0=3, Ga=(3, 6), Gb=(3, 6),
         # rows of the sliding velocity along the two tangents by a and by b, and what it has besides (m/s): those of the knot and nothing, if a

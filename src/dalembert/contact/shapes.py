@@ -209,5 +209,5 @@ class PairList:
         slots["edges"] = np.where(slots["friction"] > 0.0, self.edges, 0)
         reach = [self.shapes.geometries["outer"][k] for k in (i, j)]
         pair["margin"] = 0.5 * min(reach) + 1e-3
-        pair["close"] = CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH
+        pair["close"] = pair["margin"] if law.stiffness is not None else CLOSE * min(self.shapes.geometries["inner"][k] for k in (i, j)) + CLOSE_LENGTH
         return slots, pair

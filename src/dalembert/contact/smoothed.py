@@ -98,6 +98,8 @@ def smoothed_matrix(c, S, kappa):
     S[0, 1] = 0.0
     S[0, 2] = 0.0
     w0 = (1.0 - own) * c.tau
+    if c.soft > 0.0:
+        S[0, 0] += w0 * c.soft
     if c.friction == 0.0:
         for r in range(1, 3):
             for k in range(3):

@@ -371,7 +371,7 @@ def watch(bodies, scene, guessed):
         for s in range(pair.first, pair.first + pair.slots):
             used = used or scene.contacts[s].used != 0
             touches = touches or scene.contacts[s].awake != 0
-        if guessed and used:
+        if used and (guessed or scene.contacts[pair.first].stiffness > 0.0):  # what is compliant may overlap
             continue
         fate, t, n = follow(pair, scene, bodies, phi_a, phi_b)
         if fate == FREE:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dalembert.contact.compliance import soften_stage
 from dalembert.contact.events import (
     ROUNDS,
     approach,
@@ -206,7 +207,7 @@ def is_coming(model, work, scene, least, fast):
             continue
         if contact.gap0 >= least and contact.gap < 0.0:
             return True
-        if contact.gap0 < least and approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -fast:
+        if contact.stiffness == 0.0 and contact.gap0 < least and approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]) < -fast:
             return True
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
@@ -279,6 +280,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
             encounter = Encounter(problem(parts, gamma, softness * compliance), scene, gamma)
             for again in range(ROUNDS):
                 follow_contacts(scene, work.bodies)
+                soften_stage(scene, gamma)
                 recall(parts, state)
                 guess(parts, state, order)
                 clear(parts)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checks import NAME, checked, coefficient, numbers, shown, spread, unit_quaternion, vector, whole
 from dalembert.errors import ModelError
-from dalembert.mechanism.roughness import check_sides, friction_of, lever
+from dalembert.mechanism.roughness import check_sides, check_sizes, friction_of, numbers_of
 from dalembert.mechanism.shapes import Placed, Shape, as_axis, unplaced
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ class Ground:
     friction_direction: tuple[float, float, float] | None = None
     spin_friction: float | None = None
     rolling_friction: float | None = None
+    stiffness: float | None = None
+    damping: float | None = None
 
     def __post_init__(self) -> None:
         check_sides(self)
+        check_sizes(self)
         if self.friction_direction is not None and np.linalg.norm(np.cross(self.normal, self.friction_direction)) < 1e-6:
             raise ModelError(f"ground {self.name!r}: friction_direction {list(self.friction_direction)} is that of its normal, along which nothing slides")
         if abs(self.normal @ self.velocity) > 1e-9 * np.linalg.norm(self.velocity):
@@ -66,9 +69,12 @@ class Obstacle:
     friction_direction: tuple[float, float, float] | None = None
     spin_friction: float | None = None
     rolling_friction: float | None = None
+    stiffness: float | None = None
+    damping: float | None = None
 
     def __post_init__(self) -> None:
         check_sides(self)
+        check_sizes(self)
 
     def __repr__(self) -> str:
         return f"<obstacle {self.name!r}>"
@@ -135,6 +141,11 @@ class PairLaw:
     direction_of: str | None = None
     spin_friction: float | None = None
     rolling_friction: float | None = None
+    stiffness: float | None = None
+    damping: float | None = None
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
 
 
 #: what a pair may be made of, besides bodies
@@ -172,19 +183,22 @@ class EnvironmentBuilder:
         self, *, normal: ArrayLike | str = (0.0, 0.0, 1.0), offset: float = 0.0, friction: ArrayLike = DEFAULT_FRICTION,
         restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1, name: str = "ground", velocity: ArrayLike = (0.0, 0.0, 0.0),
         friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
+        stiffness: float | None = None, damping: float | None = None,
     ) -> Ground:
         """Add a half-space: everything with ``normal . x < offset`` (m) is solid. ``friction`` is Coulomb's coefficient.
 
         ``velocity`` (m/s): that of a conveyor, whose surface moves along itself; friction acts against what slides on it.
         ``friction=(along, across)``: along ``friction_direction`` (world axes) and across it, so that its bound is an ellipse. ``spin_friction`` and
-        ``rolling_friction`` (m): bounds of the torques about the normal and across it, over the normal force.
+        ``rolling_friction`` (m): bounds of the torques about the normal and across it, over the normal force. With ``stiffness`` (N/m), and ``damping``
+        (N s/m), each point of contact gives way: its force is the one times its penetration and the other times the rate of that, and never pulls.
         """
         towards = as_axis(normal, f"ground {name!r}: normal")
         along = vector(velocity, 3, f"ground {name!r}: velocity")
         self._take_name(name, "ground")
         first, across, direction = friction_of(friction, friction_direction, f"ground {name!r}")
         ground = Ground(
-            name, towards, offset, *self._touch(name, first, restitution, layer, mask), along, across, direction, *self._levers(name, spin_friction, rolling_friction),
+            name, towards, offset, *self._touch(name, first, restitution, layer, mask), along, across, direction,
+            **numbers_of(f"ground {name!r}", spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
         )
         self.grounds.append(ground)
         self._names[name] = ground
@@ -195,6 +209,7 @@ class EnvironmentBuilder:
         self, name: str, shape: Shape | Placed, *, position: ArrayLike | None = None, orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         friction: ArrayLike = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, layer: int = 1, mask: int = 1,
         friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
+        stiffness: float | None = None, damping: float | None = None,
     ) -> Obstacle:
         """Add a shape that stands still in the world, at the origin by default or where it was placed; its mass says nothing.
 
@@ -208,7 +223,8 @@ class EnvironmentBuilder:
         element = Obstacle(
             name, shape, vector(position, 3, f"obstacle {name!r}: position"),
             unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, first, restitution, layer, mask),
-            across, direction, *self._levers(name, spin_friction, rolling_friction),
+            friction_across=across, friction_direction=direction,
+            **numbers_of(f"obstacle {name!r}", spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
         )
         self.obstacles.append(element)
         self._names[name] = element
@@ -290,6 +306,7 @@ class EnvironmentBuilder:
     def contact_pair(
         self, a: Any, b: Any, *, friction: ArrayLike = DEFAULT_FRICTION, restitution: float = DEFAULT_RESTITUTION, collide: bool = True,
         friction_direction: ArrayLike | None = None, spin_friction: float | None = None, rolling_friction: float | None = None,
+        stiffness: float | None = None, damping: float | None = None,
     ) -> PairLaw:
         """Say how two bodies or colliders (or one and a ground, obstacle or terrain, by name) touch, or that they do not.
 
@@ -311,7 +328,7 @@ class EnvironmentBuilder:
         first, across, direction = friction_of(friction, friction_direction, repr(what))
         law = PairLaw(
             first, coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide), across, direction, None if direction is None else names[0],
-            *self._levers(what, spin_friction, rolling_friction),
+            **numbers_of(repr(what), spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
         )
         self.pair_laws[frozenset(names)] = law
         return law
@@ -323,11 +340,6 @@ class EnvironmentBuilder:
             None if friction is None else coefficient(friction, f"friction of {name!r}"),
             None if restitution is None else coefficient(restitution, f"restitution of {name!r}", 1.0), layer, mask,
         )
-
-    @staticmethod
-    def _levers(name: str, spin: Any, rolling: Any) -> tuple[float | None, float | None]:
-        """Coefficients against spinning and rolling, checked."""
-        return lever(spin, f"spin_friction of {name!r}"), lever(rolling, f"rolling_friction of {name!r}")
 
     @property
     def touches(self) -> bool:

@@ -1,4 +1,4 @@
-"""How surfaces resist what moves on them beyond one coefficient: friction along and across a direction, against spinning and rolling."""
+"""How surfaces resist beyond one coefficient: friction along and across a direction, against spinning and rolling, and compliance."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from dalembert.checks import NUMBERS, coefficient, vector
 from dalembert.errors import ModelError
 
 #: names of the numbers of a surface that are there only where they were given, with units
-OPTIONAL = {"friction_across": "", "spin_friction": "m", "rolling_friction": "m"}
+OPTIONAL = {"friction_across": "", "spin_friction": "m", "rolling_friction": "m", "stiffness": "N/m", "damping": "N s/m"}
 
 
 def friction_of(friction: Any, direction: Any, what: str) -> tuple[float, float | None, tuple[float, float, float] | None]:
@@ -35,6 +35,14 @@ def check_sides(element: Any) -> None:
         raise ModelError(f"{element!r}: friction_across and friction_direction go together; give friction=(along, across) where it is made")
 
 
-def lever(value: Any, what: str) -> float | None:
-    """A coefficient of friction against spinning or rolling (m), or None."""
-    return None if value is None else coefficient(value, what)
+def check_sizes(element: Any) -> None:
+    """Damping is that of something with a stiffness."""
+    if element.damping is not None and element.stiffness is None:
+        raise ModelError(f"{element!r}: damping is that of a compliant contact; give it a stiffness too")
+    if element.stiffness is not None and not element.stiffness > 0.0:
+        raise ModelError(f"{element!r}: stiffness must be positive, got {element.stiffness:g}; leave it out for a rigid contact")
+
+
+def numbers_of(what: str, **given: Any) -> dict[str, float | None]:
+    """Optional numbers by name, checked; None where they were not given."""
+    return {name: None if value is None else coefficient(value, f"{name} of {what}") for name, value in given.items()}

@@ -47,6 +47,8 @@ class Surface:
     friction_direction: tuple[float, float, float] | None = None
     spin_friction: float | None = None
     rolling_friction: float | None = None
+    stiffness: float | None = None
+    damping: float | None = None
 
 
 def environment_surface(element: Ground | HeightField | Obstacle) -> Surface:
@@ -98,7 +100,8 @@ class Touching:
         other, direction = b if rough is a else a, rough.friction_direction
         across = None if direction is None else _larger(rough.friction_across, other.friction, DEFAULT_FRICTION)
         return PairLaw(
-            friction, restitution, True, across, direction, None if direction is None else rough.names[0], rough.spin_friction, rough.rolling_friction,
+            friction, restitution, True, across, direction, None if direction is None else rough.names[0],
+            rough.spin_friction, rough.rolling_friction, rough.stiffness, rough.damping,
         )
 
     def _said(self, a: Surface, b: Surface) -> PairLaw | None:

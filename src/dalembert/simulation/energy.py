@@ -33,6 +33,7 @@ def is_passive(mechanism: Mechanism) -> bool:
         any(joint.type.follows for joint in mechanism.joints) or mechanism.wrenches
         or any(force.follows for force in mechanism.point_forces) or any(law.function is not None for law in mechanism.force_laws)
         or any(path.law is not None for path in mechanism.paths) or any(ground.velocity.any() for ground in mechanism.grounds)
+        or any(law.stiffness is not None for law in (*mechanism.grounds, *mechanism.obstacles, *mechanism.pair_laws.values()))
     )
 
 

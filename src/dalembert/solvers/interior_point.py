@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dalembert.contact.cone import complementarity, node_move, open_contact, products_after
 from dalembert.contact.limits import limit_move, limit_products, limit_products_after, open_limit
-from dalembert.contact.nodes import Nodes, limit_rate
+from dalembert.contact.nodes import Nodes, gap_speed, limit_rate
 from dalembert.contact.records import TWIST
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
@@ -155,7 +155,7 @@ def open_all(scene, dt, speed, even):
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
-            speed = max(speed, contact.bound - contact.gap / dt)
+            speed = max(speed, -gap_speed(contact, dt))
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):
@@ -164,7 +164,7 @@ def open_all(scene, dt, speed, even):
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
-            open_contact(contact, speed, contact.gap / dt - contact.bound)
+            open_contact(contact, speed, gap_speed(contact, dt))
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
         for side in range(2):

@@ -15,7 +15,7 @@ from math import sqrt
 from typing import Any
 
 from dalembert.contact.cone import sliding_bound
-from dalembert.contact.nodes import Nodes
+from dalembert.contact.nodes import Nodes, gap_speed
 from dalembert.contact.records import TWIST
 from dalembert.contact.smoothed import settle, smoothed_residual
 from dalembert.kernels import inline, kernel, specialise
@@ -132,7 +132,7 @@ def build_smoothed_newton(
             normal += mobility(step, contact.b, contact.Gb[0])
             first += mobility(step, contact.b, contact.Gb[1])
             second += mobility(step, contact.b, contact.Gb[2])
-        contact.tau = 1.0 / sqrt(contact.weight * normal)
+        contact.tau = 1.0 / sqrt(contact.weight * (normal + contact.soft))
         contact.sigma = 1.0 / sqrt(contact.weight * max(first, second))
 
     scale = specialise(scale, f"{name}_scale", file)
@@ -148,7 +148,7 @@ def build_smoothed_newton(
             return 0.0, False
         for i in range(contacts.shape[0]):
             if contacts[i].awake != 0:
-                contacts[i].s = contacts[i].gap / encounter.dt - contacts[i].bound
+                contacts[i].s = gap_speed(contacts[i], encounter.dt)
         own, fine = measure(step)
         return max(rows, own), fine
 

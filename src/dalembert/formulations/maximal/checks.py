@@ -51,8 +51,9 @@ def rough(mechanism: Mechanism) -> list[tuple[str, Any]]:
     return [*((element.name, element) for element in (*mechanism.grounds, *mechanism.obstacles)), *pairs]
 
 
-def refuse_twists(mechanism: Mechanism) -> None:
-    """Friction against spinning and rolling, where a run is to be differentiated."""
+def refuse_in_gradients(mechanism: Mechanism) -> None:
+    """Laws of contacts without derivatives, where a run is to be differentiated."""
     for name, law in rough(mechanism):
-        if law.spin_friction or law.rolling_friction:
-            raise GradientError(f"runs with spin_friction or rolling_friction cannot be differentiated, and {name!r} has some: set it to None or zero")
+        for word in ("spin_friction", "rolling_friction", "stiffness"):
+            if getattr(law, word):
+                raise GradientError(f"runs with {word} of a contact cannot be differentiated, and {name!r} has some: leave it out")

@@ -20,7 +20,7 @@ from dalembert.contact.twists import twists_of
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
 from dalembert.formulations.engine import Inputs, KernelCall, Readings, Source, Start
 from dalembert.formulations.maximal.ball_torques import along_axes, pushed_balls
-from dalembert.formulations.maximal.checks import refuse_twists
+from dalembert.formulations.maximal.checks import refuse_in_gradients
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.graph import Graph
 from dalembert.formulations.maximal.reading import Reader
@@ -245,8 +245,8 @@ class TouchingEngine(MaximalEngine):
 
     # ---- overlaps
 
-    def gaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
-        """Pairs that are near one another at the knot, with their gaps (m), the smallest first."""
+    def gaps(self, numbers: np.ndarray, rigid: bool = False) -> list[tuple[str, float]]:
+        """Pairs that are near one another at the knot, with their gaps (m), the smallest first; ``rigid``: without those that may overlap."""
         state = self.view(numbers)
         self._follow(state)
         work, contacts = self.graph.work, self.scene.contacts
@@ -256,6 +256,8 @@ class TouchingEngine(MaximalEngine):
         gaps: dict[str, float] = {}
 
         def note(contact: int, gap: float) -> None:
+            if rigid and contacts["stiffness"][contact] > 0.0:
+                return
             label = self.labels[int(contacts["owner"][contact])]
             gaps[label] = min(gaps.get(label, np.inf), gap)
 
@@ -271,7 +273,7 @@ class TouchingEngine(MaximalEngine):
 
     def overlaps(self, numbers: np.ndarray) -> list[tuple[str, float]]:
         """Pairs that overlap at the knot, with their depths (m), deepest first."""
-        return [(label, -gap) for label, gap in self.gaps(numbers) if gap < -OVERLAP]
+        return [(label, -gap) for label, gap in self.gaps(numbers, rigid=True) if gap < -OVERLAP]
 
     def resolve_overlaps(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and orientations near a state's where none overlap: by repeated linearised least-norm steps, in the mass metric."""
@@ -279,7 +281,7 @@ class TouchingEngine(MaximalEngine):
         state = self.view(numbers)
         for _ in range(200):
             self._put_places(numbers, 1.0)
-            if all(gap >= -APART for _, gap in self.gaps(numbers)):
+            if all(gap >= -APART for _, gap in self.gaps(numbers, rigid=True)):
                 return self.pose(numbers)
             contacts, shapes, bodies = self.scene.contacts, self.scene.shapes, self.graph.work.bodies
 
@@ -297,7 +299,7 @@ class TouchingEngine(MaximalEngine):
                 close_loops(placement, {})
                 state.bodies["x"], state.bodies["q"] = placement.work.bodies["x"][:-1], placement.work.bodies["q"][:-1]
         self._put_places(numbers, 1.0)
-        found = [(label, -gap) for label, gap in self.gaps(numbers) if gap < -APART]
+        found = [(label, -gap) for label, gap in self.gaps(numbers, rigid=True) if gap < -APART]
         pairs = ", ".join(label for label, _ in found[:5])
         raise OverlapError(f"the overlaps of {self.mechanism.name!r} cannot be resolved by moving bodies apart: {pairs}", found)
 
@@ -506,7 +508,7 @@ class TouchingEngine(MaximalEngine):
 
     def touching_tape(self, new_arrays: Any, steps: int, each: int = 1) -> TouchingTape:
         """Room for what some steps leave behind; ``new_arrays(bodies, joints, couplings, limits, room)``."""
-        refuse_twists(self.mechanism)
+        refuse_in_gradients(self.mechanism)
         return TouchingTape(partial(new_arrays, *self.sizes, len(self.scene.limits)), steps, each, min(len(self.scene.contacts), AWAKE))
 
     def _name(self, log: np.ndarray) -> tuple[str, ...]:
@@ -547,7 +549,7 @@ class TouchingEngine(MaximalEngine):
         """Name of the contact with the largest residual or product of the last try."""
         worst, name = 0.0, ""
         for contact in self.scene.contacts[self.scene.contacts["awake"] != 0]:
-            miss = abs(float(contact["gap"] / dt - contact["bound"] - contact["s"]))
+            miss = abs(float(contact["gap"] / dt - contact["bound"] + contact["drag"] * contact["rate"] + contact["soft"] * contact["gamma"] - contact["s"]))
             product = float(contact["s"] * contact["gamma"] / contact["weight"])
             value = max(miss, np.sqrt(max(product, 0.0)))
             if not value <= worst:

@@ -6,6 +6,7 @@ from math import inf, sqrt
 import numpy as np
 
 from dalembert.contact.bearing import bear
+from dalembert.contact.compliance import soften_step
 from dalembert.contact.events import ROUNDS, bounce, forget_guesses, guess_impulses, prepare, strays, wake
 from dalembert.contact.flights import OFF, PAST, STAY, UP_TO, let_fly, meet, next_slide_end
 from dalembert.contact.forces import (
@@ -162,6 +163,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         for again in range(ROUNDS):
             follow_contacts(scene, work.bodies)
+            soften_step(model, work, scene, dt, h)
             encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)

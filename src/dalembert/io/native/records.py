@@ -76,7 +76,7 @@ def file_record() -> Any:
         "Actuator", ("name", str), ("arms", dict[str, float]), ("gain", float, 1.0), ("bias", Vector, nothing),
         ("control_range", Vector | None, None), ("force_range", Vector | None, None), ("reference", float, 0.0), ("control", float, 0.0),
         ("servo", bool, False))
-    rough = (("friction_direction", Vector | None, None), ("spin_friction", Fraction, None), ("rolling_friction", Fraction, None))
+    rough = (("friction_direction", Vector | None, None), ("spin_friction", Fraction, None), ("rolling_friction", Fraction, None), ("stiffness", Fraction, None), ("damping", Fraction, None))
     ground = struct("Ground", *environment, *rough, ("normal", Vector), ("offset", float, 0.0), ("velocity", Vector, nothing))
     obstacle = struct("Obstacle", *environment, *rough, ("shape", anything), ("position", Vector, nothing), ("orientation", Vector, upright))
     terrain = struct("Terrain", *environment, ("heights", Matrix), ("origin", Vector), ("spacing", Vector))
