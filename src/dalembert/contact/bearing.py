@@ -19,7 +19,7 @@ from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 #: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
-AGREE, PATIENT = 1e-7, 10
+AGREE, PATIENT = 1e-9, 10
 #: rounds after which bounds follow the motion half as far, and a quarter as far: where a bearing's friction moves more than its own body, they swing to and fro
 HALF, QUARTER = 8, 24
 #: friction of the step before below this part of its bound held

@@ -17,7 +17,7 @@ STEP, SHIFT = 5e-3, 2e-3
 #: of what touches: sizes of shapes, as part of them, and their places (m); beyond it they may touch with other features
 TOUCHING, FINE = ("radius", "length", "size", "semi_axes", "position"), 1e-4
 #: what both equations and readings are linear in may change by more, and rounding matters less then; also relative to the number
-LINEAR, LONG = ("stiffness", "damping", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
+LINEAR, LONG = ("stiffness", "damping", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "friction", "gravity"), 5e-2
 #: how names of numbers begin that move what may touch
 GEOMETRY = ("point", "position", "turn", "centre", "offset", "radius", "size", "length", "semi", "lower", "upper")
 
