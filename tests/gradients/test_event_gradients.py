@@ -144,7 +144,7 @@ def test_links_that_fall_on_their_ends():
     names = ["pin.start_rate", "ground.restitution", "ground.friction", "left.mass", "right.inertia", "pin.stiffness", "gravity", "ground.offset"]
     # The last of four impacts is so flat that a last digit of a mass moves the gradient by some 1e-9 of itself.
     check = da.validate_gradients(
-        run.mechanism, da.Variational(dt=0.005, events="exact"), names, steps=70, differences=False, rounding=True,
+        falling(0.0).mechanism, da.Variational(dt=0.005, events="exact"), names, steps=70, differences=False, rounding=True,
         outputs=("position", "orientation", "velocity", "angular_velocity", "energy"),
     )
     assert check.agrees(1e-9), str(check)
