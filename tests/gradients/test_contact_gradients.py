@@ -15,9 +15,9 @@ EXACT, NEAR = 1e-9, 1e-4
 pytestmark = pytest.mark.filterwarnings("ignore::dalembert.GradientWarning")
 
 
-def assert_right(check: da.GradientCheck, differences: float = NEAR) -> None:
+def assert_right(check: da.GradientCheck) -> None:
     assert check.forward_error < EXACT, str(check)
-    assert check.difference_error < differences, str(check)
+    assert check.difference_error < NEAR, str(check)
 
 
 def foot() -> da.Mechanism:
@@ -324,6 +324,8 @@ def things(kind: str) -> tuple[da.Mechanism, list[str]]:
 
 #: of differences where events are near
 STEPS = {"cylinder": 1e-4, "ellipsoid": 1e-4, "box": 1e-4, "balls": 1e-5}
+#: what lands on four corners: how these share impulses, and what slides by them, follows last digits
+FLAT = ("box", "box on box")
 
 
 @pytest.mark.slow
@@ -339,8 +341,9 @@ def test_shapes(kind):
     names = [*names, "a.mass", "a.inertia", "a.start_velocity", "a.start_angular_velocity"]
     # Capsules come apart and meet again too often for differences; a cylinder's other end lands in the last step but one.
     steps = 10 if kind == "cylinder" else 12
-    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=steps, setup=setup, step=STEPS.get(kind, 1e-3), differences=kind != "capsules")
-    assert_right(check)
+    step, differences = STEPS.get(kind, 1e-3), kind != "capsules"
+    check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=steps, setup=setup, step=step, differences=differences, rounding=kind in FLAT)
+    assert check.agrees(EXACT, NEAR), str(check)
 
 
 def over_an_edge(stacked: bool) -> da.Mechanism:
@@ -362,7 +365,8 @@ def test_a_slide_that_depends_on_how_impulses_are_shared(stacked):
         sim.set_velocity("box", linear=(0.5, 0.2, -0.1), angular=(0.0, 0.0, -1.0))
 
     names = ["box.mass", "box.start_velocity", "box.start_angular_velocity"] + ([] if stacked else ["floor.friction"])
-    assert_right(da.validate_gradients(over_an_edge(stacked), VARIATIONAL, names, steps=12, setup=setup), 3e-4)
+    check = da.validate_gradients(over_an_edge(stacked), VARIATIONAL, names, steps=12, setup=setup, rounding=True)
+    assert check.agrees(EXACT, NEAR), str(check)
 
 
 def test_limited_restitution_is_said_of_contacts_and_of_stops():

@@ -142,7 +142,12 @@ def test_links_that_fall_on_their_ends():
     run = falling(0.0).run(0.35, tape=True)
     assert np.sum(run.substeps > 1) >= 3
     names = ["pin.start_rate", "ground.restitution", "ground.friction", "left.mass", "right.inertia", "pin.stiffness", "gravity", "ground.offset"]
-    assert agree(run, names) < 1e-9  # over four impacts
+    # The last of four impacts is so flat that a last digit of a mass moves the gradient by some 1e-9 of itself.
+    check = da.validate_gradients(
+        falling(0.0).mechanism, da.Variational(dt=0.005, events="exact"), names, steps=70, differences=False, rounding=True,
+        outputs=("position", "orientation", "velocity", "angular_velocity", "energy"),
+    )
+    assert check.agrees(1e-9), str(check)
 
 
 def test_links_against_differences_of_the_run():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pairs import TYPES, with_laws
 
@@ -17,8 +17,11 @@ METHODS = {
     "variational": da.Variational(dt=0.01, tolerance=1e-13),
     **{m: da.Implicit(dt=0.01, method=m, tolerance=1e-13, solver="general") for m in ("bdf1", "bdf2", "sdirk2")},
 }
-#: adjoint against forward, and against differences of the run; those are taken with two steps, as one may reach across an event
-EXACT, NEAR, STEPS = 5e-9, 1e-4, (1e-4, 1e-5)
+#: adjoint against forward, and against differences of the run; those are taken with smaller and smaller steps, as one may reach across an event
+EXACT, NEAR, STEPS = 5e-9, 1e-4, (1e-3, 1e-4, 1e-5, 1e-6)
+#: against differences where a derivative is next to nothing, 1e-7 of what is summed and less: 1e-6 of that sum, which is how far products, which are held, follow
+#: the state; and how far rounding may move a difference that still says something: where the smallest step does not, events are nearer than can be seen
+NOTHING, SEEN = 0.1, 1e-2
 
 
 def inertia(rng: np.random.Generator, size: float) -> np.ndarray:
@@ -89,6 +92,12 @@ def at_limits(draw, rng: np.random.Generator) -> tuple[da.Mechanism, Any]:
 SCENES = {"ground": on_ground, "pairs": in_pairs, "limits": at_limits}
 
 
+def is_right(rows) -> bool:
+    """Whether a derivative is that of the run, as far as differences say; rows: of smaller and smaller steps."""
+    agree = (row.agrees(EXACT, NEAR if abs(row.adjoint) > 0.01 * row.scale else NOTHING) for row in rows)
+    return any(agree) or (len(rows) == len(STEPS) and rows[-1].difference_rounding > SEEN)
+
+
 def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     mechanism, setup = SCENES[scene](data.draw, rng)
@@ -100,13 +109,14 @@ def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
         warnings.simplefilter("error", da.GradientWarning)
         try:
             for step in STEPS:
-                found.append(da.validate_gradients(mechanism, METHODS[method], chosen, steps=steps, setup=setup, step=step, forward=not found))
+                found.append(da.validate_gradients(mechanism, METHODS[method], chosen, steps=steps, setup=setup, step=step, forward=not found, rounding=True))
+                right = [is_right(rows) for rows in zip(*(one.rows for one in found))]
+                if all(right):
+                    break
         except da.GradientWarning:
             assume(False)  # something just opens or closes, or is limited
-    assert found[0].forward_error < EXACT, f"{method}\n{found[0]}"
-    for rows in zip(*(one.rows for one in found)):
-        errors = [row.difference_error for row in rows]
-        assert not min(errors) >= NEAR, f"{method} {rows[0].name} {errors}\n{found[0]}\n{found[1]}"
+    assert found[0].agrees(EXACT, np.inf), f"{method}\n{found[0]}"
+    assert all(right), "\n".join([method, *(str(one) for one in found)])
 
 
 @pytest.mark.parametrize("scene", list(SCENES))
@@ -118,7 +128,10 @@ def test_some_random_scenes(scene, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", list(SCENES))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large], derandomize=True)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large], derandomize=True,
+    phases=[Phase.generate],
+)
 @given(data=st.data())
 def test_many_random_scenes(scene, data):
     check(data, scene, list(METHODS), 12, 10)

@@ -20,7 +20,7 @@ from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 #: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
-AGREE, PATIENT = 1e-7, 10
+AGREE, PATIENT = 1e-9, 10
 #: part of the square of its bounds by which friction on them may seem to be inside
 SURFACE = 1e-9
 #: friction of the step before below this part of its bound held

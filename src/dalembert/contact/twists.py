@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.contact.bearing import AGREE, LEAST, NONE
+from dalembert.contact.bearing import LEAST, NONE
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.records import CONTACT, TWIST
 from dalembert.kernels import inline, kernel
+
+#: bounds that differ by less than this part from those of the load are right
+AGREE = 1e-7
 
 
 def twists_of(contacts: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ OFFSETS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0)
 STEP, SHIFT = 5e-3, 2e-3
 #: of what touches: sizes of shapes, as part of them, and their places (m); beyond it they may touch with other features
 TOUCHING, FINE = ("radius", "length", "size", "semi_axes", "position"), 1e-4
-#: what the equations are linear in may change by more, and rounding matters less then; also relative to the number
-LINEAR, LONG = ("stiffness", "damping", "armature", "pitch", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "gravity"), 5e-2
+#: what both equations and readings are linear in may change by more, and rounding matters less then; also relative to the number
+LINEAR, LONG = ("stiffness", "damping", "servo_stiffness", "servo_damping", "linear", "angular", "tangential", "force", "torque", "friction", "gravity"), 5e-2
 #: how names of numbers begin that move what may touch
 GEOMETRY = ("point", "position", "turn", "centre", "offset", "radius", "size", "length", "semi", "lower", "upper")
 
@@ -39,6 +39,8 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
             part = float(np.abs(value).max())
         elif what.startswith(("point", "turn", "centre")):
             part = float(np.abs(value).max()) * STEP / SHIFT
+        elif what == "pitch":  # by a length per radian
+            part = float(np.abs(value).max()) / (2.0 * np.pi) * STEP / SHIFT
         elif what in ("rest", "offset", "force", "torque", "gravity", "lower", "upper"):
             part = float(np.abs(value).max())
         else:

@@ -1,7 +1,7 @@
 """Placings of bodies forwards: how the pose of a start changes with numbers of its mechanism, or with a coordinate that was asked for.
 
 A placing moves joints, subtrees carried along, and then closes the rows step by step. The tree, and the equations of each step, W s + G^T m = 0 and G s = -g, are
-differenced (fourth order) along the change; at the end, rows that are open by the change alone are closed by the smallest move.
+differenced (sixth order) along the change; at the end, rows that are open by the change alone are closed by the smallest move.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dalembert.formulations.maximal.forward import OFFSETS
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.assembly import Closing, pose_equations, pose_saddle, row_values
 from dalembert.model.placement import Placement
@@ -17,11 +18,6 @@ from dalembert.model.topology import place
 from dalembert.simulation.placing import Placed, Wishes
 from dalembert.simulation.setup import Setup
 from dalembert.spatial import so3
-
-#: step of fourth-order differences, m, rad or m/s
-STEP = 2e-4
-#: where and with which weight values are taken
-OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 
 
 def turns_of(orientation: np.ndarray) -> Rotation:

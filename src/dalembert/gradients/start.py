@@ -2,7 +2,7 @@
 
 Poses follow by the placings that made them, one after the other: bodies are carried along as set-up carries them, then moved step by step as assembly
 closed the rows, each step by its own linear system. So gradients by geometry hold for changes that the loops allow. Velocities that are not zero change with
-the pose too: forwards that part is differenced (fourth order), backwards (``start_pull``) it is not.
+the pose too: forwards that part is differenced (sixth order), backwards (``start_pull``) it is not.
 """
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.formulations.engine import Start
+from dalembert.formulations.maximal.forward import OFFSETS, STEP
 from dalembert.formulations.maximal.named_bars import named_bar
 from dalembert.gradients.names import PLACING, STANDING, START_JOINT, WEIGHING, Name
-from dalembert.gradients.placing_push import OFFSETS, STEP, PlacingPush, put_at, turns_of
+from dalembert.gradients.placing_push import PlacingPush, put_at, turns_of
 from dalembert.gradients.start_pull import StartPull
 from dalembert.mechanism.mechanism import Body, JointElement
 from dalembert.mechanism.parameters import list_parameters, owners, with_parameters

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.errors import AssemblyError, GradientError, ModelError
+from dalembert.formulations.beside import FINE, STEP, TOUCHING
 from dalembert.formulations.engine import Formulation
 from dalembert.gradients.adjoint import FORCES, output_shape, record_of
 from dalembert.gradients.names import Name, all_names
@@ -25,13 +26,17 @@ OFFSETS = ((1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.
 #: part of the terms that are weighed that a derivative is compared with, where it is smaller itself; more of forces, as what Newton's
 #: method leaves of impulses is divided by the step in them
 LEAST, LEAST_OF_FORCES = 1e-5, 1e-3
+#: runs beside a run, last digits of the mechanism's numbers off; how many times the most that they move a derivative ``agrees`` grants, and
+#: how many bars at the most
+BESIDE, GRANTED, MOST = 3, 5.0, 100.0
 
 
 @dataclass(frozen=True)
 class GradientRow:
     """The derivative of a weighed sum of a run's outputs along one random change of one parameter, in three ways.
 
-    NaN where there is none: ``forward`` away from zero, ``difference`` where no such mechanism can be assembled.
+    NaN where there is none: ``forward`` away from zero, ``difference`` where no such mechanism can be assembled. ``rounding``, ``difference_rounding``: how
+    far last digits of the mechanism's numbers move the adjoint and the difference, relative; zero unless that was asked for.
     """
 
     name: str
@@ -39,6 +44,8 @@ class GradientRow:
     forward: float
     difference: float
     scale: float
+    rounding: float = 0.0
+    difference_rounding: float = 0.0
 
     @property
     def forward_error(self) -> float:
@@ -49,6 +56,11 @@ class GradientRow:
     def difference_error(self) -> float:
         """Adjoint against differences of the run, relative."""
         return abs(self.adjoint - self.difference) / self.scale
+
+    def agrees(self, forward: float = 1e-9, differences: float = 1e-6) -> bool:
+        """Whether both errors are below two bars, or below five times what last digits move, but never above a hundred bars."""
+        errors = (self.forward_error, forward, self.rounding), (self.difference_error, differences, self.difference_rounding)
+        return all(not error > bar + min(GRANTED * rounding, MOST * bar) for error, bar, rounding in errors)
 
 
 @dataclass(frozen=True)
@@ -67,9 +79,16 @@ class GradientCheck:
         """The largest relative difference of the adjoint and differences of the run."""
         return float(np.nanmax([0.0, *(row.difference_error for row in self.rows)]))
 
+    def agrees(self, forward: float = 1e-9, differences: float = 1e-6) -> bool:
+        """Whether all errors are below two bars; where ``rounding=True`` found that last digits move a derivative, below five times as much, up to a hundred bars."""
+        return all(row.agrees(forward, differences) for row in self.rows)
+
     def __str__(self) -> str:
         head = f"{'parameter':36} {'adjoint':>14} {'forward':>10} {'differences':>12}"
         lines = [f"{r.name:36} {r.adjoint:14.6e} {r.forward_error:10.1e} {r.difference_error:12.1e}" for r in self.rows]
+        if any(row.rounding or row.difference_rounding for row in self.rows):
+            head += f" {'by last digits':>16}"
+            lines = [f"{line} {row.rounding:7.1e}, {row.difference_rounding:7.1e}" for line, row in zip(lines, self.rows)]
         return "\n".join([head, *lines])
 
 
@@ -78,7 +97,7 @@ def validate_gradients(
     setup: Callable[[Simulation], Any] | None = None, inputs: Mapping[str, ArrayLike] | None = None,
     values: Mapping[str, ArrayLike] | None = None, directions: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] = SMOOTH, seed: int = 0, step: float = 1e-3, forward: bool = True, differences: bool = True,
-    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0,
+    control: Callable[[Any], Any] | None = None, control_derivative: Any = "differences", gradient_smoothing: float = 0.0, rounding: bool = False,
 ) -> GradientCheck:
     """Compare, for each parameter along a random change, the adjoint with forward sensitivities and with differences of the run.
 
@@ -87,7 +106,8 @@ def validate_gradients(
     ``outputs``: what of the run is weighed, at all knots, with random weights from ``seed``; with "force" and "torque" among them, the
     noise of forward sensitivities is that of positions over dt^2; ``step``: of the differences, as part of
     a number or in m and rad; ``control``, ``control_derivative``: as of ``Simulation.run``; ``gradient_smoothing`` (m/s): as for
-    ``Trajectory.vjp``; smoothed derivatives are not those of the run, and are compared with forward sensitivities alone.
+    ``Trajectory.vjp``; smoothed derivatives are not those of the run, and are compared with forward sensitivities alone; ``rounding``: find
+    by how much last digits of the mechanism's numbers move the derivatives, which no two ways to compute them agree better than.
     """
     scenario = Scenario(mechanism, formulation, steps * formulation.dt, setup, inputs, checked=False, control=control, control_derivative=control_derivative)
     names = scenario.names(all_names(mechanism) if parameters is None else parameters)
@@ -100,16 +120,32 @@ def validate_gradients(
     drive_weight = engine.drive_weight if getattr(engine, "compliance", 0.0) > 0.0 else None
     gradients = run.vjp(cotangents, [name.text for name in names], gradient_smoothing=gradient_smoothing)
     differences = differences and gradients.smoothing == 0.0
+    beside = [scenario.run(values, tape=True) for values in _last_digits(mechanism, base, seed)] if rounding else []
+    moved = [one.vjp(cotangents, [name.text for name in names], gradient_smoothing=gradient_smoothing) for one in beside]
+    here = _weighed(run, cotangents, run.orientation, drive_weight)
+    noise = max((abs(_weighed(one, cotangents, run.orientation, drive_weight) - here) for one in beside), default=0.0)
     rows = []
     for name in names:
         given = (directions or {}).get(name.text)
         change = _direction(mechanism, name, random) if given is None else np.asarray(given, dtype=float).reshape(name.shape)
         adjoint = float(np.sum(gradients[name.text] * change))
         tangent, scale = (_forward(run, cotangents, name, change, gradient_smoothing) if forward else (np.nan, 0.0))
-        difference = _difference(scenario, base, run.orientation, cotangents, name, change, step, drive_weight) if differences else np.nan
-        scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), _size(run, cotangents), 1e-300)
-        rows.append(GradientRow(name.text, adjoint, tangent, difference, scale))
+        difference, part = np.nan, np.inf
+        if differences:
+            value = base[name.text] if name.text in base else scenario.value(name, scenario.simulation(base))
+            part = _share(name, value, change, step)
+            difference = _difference(scenario, {**base, name.text: value}, run.orientation, cotangents, name, change, part, drive_weight)
+        scale = max(scale, *(abs(v) for v in (adjoint, tangent, difference) if np.isfinite(v)), _fineness(name) * _size(run, cotangents), 1e-300)
+        off = max((abs(float(np.sum(one[name.text] * change)) - adjoint) for one in moved), default=0.0)
+        rows.append(GradientRow(name.text, adjoint, tangent, difference, scale, off / scale, noise / part / scale))
     return GradientCheck(tuple(rows))
+
+
+def _last_digits(mechanism: Mechanism, base: Mapping[str, np.ndarray], seed: int) -> list[dict[str, np.ndarray]]:
+    """Values of all numbers of a mechanism, up to two units of their last digits off."""
+    random = np.random.default_rng(seed)
+    numbers = {name: np.asarray(base.get(name, parameter.value), dtype=float) for name, parameter in list_parameters(mechanism).items()}
+    return [{**base, **{name: value * (1.0 - random.integers(3) * np.finfo(float).eps) for name, value in numbers.items()}} for _ in range(BESIDE)]
 
 
 def _direction(mechanism: Mechanism, name: Name, random: np.random.Generator) -> np.ndarray:
@@ -155,6 +191,11 @@ def _size(run: Trajectory, cotangents: Mapping[str, np.ndarray]) -> float:
     )
 
 
+def _fineness(name: Name) -> float:
+    """How much smaller than elsewhere the steps of forward sensitivities are, by sizes and places of what touches: as much larger is their noise."""
+    return STEP / FINE if name.kind == "model" and name.what in TOUCHING else 1.0
+
+
 def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray, smoothing: float) -> tuple[float, float]:
     """The derivative by forward sensitivities, and the size of the terms that it is the sum of (their squares added)."""
     try:
@@ -167,21 +208,23 @@ def _forward(run: Trajectory, cotangents: Mapping[str, np.ndarray], name: Name, 
 
 
 def _difference(
-    scenario: Scenario, base: Mapping[str, np.ndarray], reference: np.ndarray, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray,
-    step: float, drive_weight: float | None,
+    scenario: Scenario, values: Mapping[str, np.ndarray], reference: np.ndarray, cotangents: Mapping[str, np.ndarray], name: Name, change: np.ndarray,
+    part: float, drive_weight: float | None,
 ) -> float:
-    """The derivative by differences of the run, whose orientations are near ``reference``."""
-    sim = scenario.simulation(base)
-    value = base[name.text] if name.text in base else scenario.value(name, sim)
-    size = float(np.abs(change).max(initial=0.0))
-    part = step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
+    """The derivative by differences of the run, whose orientations are near ``reference``; ``part``: of the change."""
     try:
         return sum(
-            weight / part * _weighed(scenario.run({**base, name.text: value + offset * part * change}), cotangents, reference, drive_weight)
+            weight / part * _weighed(scenario.run({**values, name.text: values[name.text] + offset * part * change}), cotangents, reference, drive_weight)
             for offset, weight in OFFSETS
         )
     except (AssemblyError, ModelError):
         return np.nan
+
+
+def _share(name: Name, value: np.ndarray, change: np.ndarray, step: float) -> float:
+    """The part of a change that differences take as their step."""
+    size = float(np.abs(change).max(initial=0.0))
+    return step / max(size if name.kind != "model" or name.what.startswith(("point", "position", "turn", "centre")) else _part(value, change), 1e-300)
 
 
 def _part(value: np.ndarray, change: np.ndarray) -> float:

@@ -20,7 +20,20 @@ from dalembert.contact.geometry import measure, slide_after_knot
 from dalembert.contact.records import AFTER_KNOT, IN_MIDDLE, MEAN, TWIST
 from dalembert.kernels import inline, kernel
 from dalembert.spatial import so3
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_mul, mat_t_vec, mat_vec, neg3, scale3, sub3
+from dalembert.spatial.tuples import (
+    add3,
+    cross3,
+    dot3,
+    load3,
+    load9,
+    mat_mul,
+    mat_mul_t,
+    mat_t_mul,
+    mat_vec,
+    neg3,
+    scale3,
+    sub3,
+)
 
 #: gaps (m) of what touches at the knot already
 TOUCHING = 1e-6
@@ -39,6 +52,17 @@ def middle(model, work, i, dt):
 
 
 @inline
+def foresee(model, work, i, dt):
+    """The pose (x, R') of ``middle``, and J R^T R' J^-1 R'^T: torques in the world there as torques over the momenta just after the knot."""
+    x, R = middle(model, work, i, dt)
+    if i == model.bodies.shape[0] - 1:
+        return x, R, R
+    fixed = model.bodies[i]
+    turn = mat_mul(load9(fixed.inertia), mat_t_mul(load9(work.bodies[i].R), R))
+    return x, R, mat_mul(turn, mat_mul_t(load9(fixed.inertia_inverse), R))
+
+
+@inline
 def carried(t, n):
     """A tangent, as long as it is, turned to another normal."""
     across = sub3(t, scale3(dot3(t, n), n))
@@ -46,13 +70,9 @@ def carried(t, n):
 
 
 @inline
-def middle_row(row, model, work, i, direction, arm, R):
+def middle_row(row, direction, arm, A):
     """Write the row of the rate along ``direction`` at ``arm`` in the middle, over the velocities of the momenta just after the knot."""
-    turn = cross3(arm, direction)
-    if i != model.bodies.shape[0] - 1:
-        fixed = model.bodies[i]
-        turn = mat_vec(R, mat_vec(load9(fixed.inertia_inverse), mat_t_vec(R, turn)))
-        turn = mat_vec(load9(fixed.inertia), mat_t_vec(load9(work.bodies[i].R), turn))
+    turn = mat_vec(A, cross3(arm, direction))
     row[0] = direction[0]
     row[1] = direction[1]
     row[2] = direction[2]
@@ -62,18 +82,18 @@ def middle_row(row, model, work, i, direction, arm, R):
 
 
 @kernel
-def slide_in_middle(model, work, scene, contact, dt):
-    """Rows of the sliding velocity of a contact in the middle of the interval."""
+def slide_in_middle(scene, contact, xa, Ra, A, xb, Rb, B):
+    """Rows of the sliding velocity of a contact in the middle of the interval, as ``foresee`` has it of both bodies."""
     contact.look = IN_MIDDLE
-    xa, Ra = middle(model, work, contact.a, dt)
-    xb, Rb = middle(model, work, contact.b, dt)
     _, n, p = measure(contact, scene, xa, Ra, xb, Rb)
     t = carried(load3(contact.Ga[1]), n)
     u = carried(load3(contact.Ga[2]), n)
-    middle_row(contact.Sa[0], model, work, contact.a, t, sub3(p, xa), Ra)
-    middle_row(contact.Sa[1], model, work, contact.a, u, sub3(p, xa), Ra)
-    middle_row(contact.Sb[0], model, work, contact.b, neg3(t), sub3(p, xb), Rb)
-    middle_row(contact.Sb[1], model, work, contact.b, neg3(u), sub3(p, xb), Rb)
+    arm = sub3(p, xa)
+    middle_row(contact.Sa[0], t, arm, A)
+    middle_row(contact.Sa[1], u, arm, A)
+    arm = sub3(p, xb)
+    middle_row(contact.Sb[0], neg3(t), arm, B)
+    middle_row(contact.Sb[1], neg3(u), arm, B)
 
 
 @inline
@@ -99,7 +119,9 @@ def slide_on(contact, before):
 def place_slide(model, work, scene, contact, look, dt):
     """Rows of a contact's sliding velocity as they were looked at, after ``at_knot``."""
     if look == IN_MIDDLE:
-        slide_in_middle(model, work, scene, contact, dt)
+        xa, Ra, A = foresee(model, work, contact.a, dt)
+        xb, Rb, B = foresee(model, work, contact.b, dt)
+        slide_in_middle(scene, contact, xa, Ra, A, xb, Rb, B)
     elif look == MEAN:
         slide_on(contact, before_knot(model, work, contact))
 
@@ -107,6 +129,10 @@ def place_slide(model, work, scene, contact, look, dt):
 @kernel
 def look_at_slides(model, work, scene, dt, speed, resting):
     """Choose for all contacts where their sliding is looked at; ``speed`` (m/s) is what gravity makes in the step."""
+    world = model.bodies.shape[0] - 1
+    a, b = world, world
+    xa, Ra, A = foresee(model, work, a, dt)
+    xb, Rb, B = xa, Ra, A
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.used != 1 or contact.kind == TWIST or contact.friction == 0.0 or contact.gap0 > TOUCHING:
@@ -119,7 +145,13 @@ def look_at_slides(model, work, scene, dt, speed, resting):
         if sqrt(slip0 * slip0 + slip1 * slip1) > SLOW * contact.friction * speed:
             slide_on(contact, before)
         elif contact.grain_of == 0 or min(contact.share[0], contact.share[1]) > 0.0:
-            slide_in_middle(model, work, scene, contact, dt)
+            if contact.a != a:  # contacts of a body stand together
+                a = contact.a
+                xa, Ra, A = foresee(model, work, a, dt)
+            if contact.b != b:
+                b = contact.b
+                xb, Rb, B = foresee(model, work, b, dt)
+            slide_in_middle(scene, contact, xa, Ra, A, xb, Rb, B)
 
 
 @kernel
