@@ -26,5 +26,5 @@ def test_links_that_are_pulled_taut(formulation, span):
     if span < 3.0:
         assert len(sim.run(0.05)) == 11
         return
-    with pytest.raises(da.StepFailure, match="no rigid motion exists at this pose. 'joint 0', 'joint 1', 'joint 2', 'joint 3' let bodies begin to move but not go on"):
+    with pytest.raises(da.StepFailure, match=r"no rigid motion exists at this pose\. 'joint 0', 'joint 1', 'joint 2', 'joint 3' let bodies begin to move but not go on"):
         sim.run(0.05)
