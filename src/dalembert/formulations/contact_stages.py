@@ -313,7 +313,8 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 outcome = NOT_CONVERGED
             if outcome == SOLVED or (count == 0 and compliance == 0.0):
                 break
-            forget_guesses(scene)
+            if attempt == len(TRIES) - 2:
+                forget_guesses(scene)
             if impacts and (attempt > 0 or outcome == GAINED) and scene.shapes.pairs.shape[0] > 0:
                 return_to_knot(parts, state, smooth)
                 straighten(work.bodies, scene, max(attempt, 1))

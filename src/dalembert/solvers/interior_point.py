@@ -49,8 +49,8 @@ NOISE = 1e-3
 SHORTEST = 1e-5
 #: a step that is not solved is tried from a start so many times further inside the cones, near whose boundary it may have come to a halt; from one that is inside
 #: by what slides fastest (zero), since where friction presses what slides into the ground, only an impulse of that size ends it; and so many times less
-#: sharply than usual (second), before it is split
-TRIES = ((1.0, 1.0), (20.0, 1.0), (0.0, 1.0), (20.0, 100.0), (20.0, 1e4))
+#: sharply than usual (second), before it is split; in the end without the impulses of the step before
+TRIES = ((1.0, 1.0), (20.0, 1.0), (0.0, 1.0), (20.0, 100.0), (20.0, 1e4), (20.0, 1.0))
 
 
 class InteriorPoint(NamedTuple):

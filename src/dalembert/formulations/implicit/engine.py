@@ -21,6 +21,7 @@ from dalembert.formulations.maximal.graph import Graph, build_graph
 from dalembert.formulations.maximal.recording import Recording, new_recording
 from dalembert.formulations.maximal.substeps import SMALLEST
 from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.maximal.taut import taut
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.model.records import Model
@@ -182,6 +183,9 @@ class ImplicitEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
+        stopped = taut(self, dt / (1 << self.options.max_halvings))
+        if stopped is not None:
+            return StepFailure(f"{where} has no solution: {stopped}")
         reasons = {SINGULAR: "a pivot block is singular", TOO_FAST: self.too_fast}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(

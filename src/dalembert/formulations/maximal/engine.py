@@ -274,6 +274,10 @@ class MaximalEngine:
         """Why the targets of a failed step cannot be met, if that is the reason."""
         return None if self.asked is None else unmet_targets(self.placement(self.asked[0]), self.asked[1][1], self.target_error)
 
+    def start_velocity(self, numbers: np.ndarray) -> np.ndarray:
+        """(n, 6) velocities of a state."""
+        raise NotImplementedError
+
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
         raise NotImplementedError

@@ -13,6 +13,7 @@ from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.maximal.taut import taut
 from dalembert.formulations.reduced.maps import OWN_STATE, begin_watch, build_maps, check_maps, start_maps, trouble
 from dalembert.formulations.reduced.options import Reduced
 from dalembert.formulations.reduced.start import Starter, beyond, chart_numbers, node_name
@@ -213,6 +214,9 @@ class ReducedEngine(TreeEngine):
             return StepFailure(
                 f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {turning}, too far for one of "
                 "these to tell where it comes out. Use a smaller dt.")
+        stopped = taut(self, dt / (1 << self.options.max_halvings))
+        if stopped is not None:
+            return StepFailure(f"{where} has no solution: {stopped}")
         reason = "a pivot is singular" if outcome == SINGULAR else "Newton did not converge"
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "

@@ -209,7 +209,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
-        forget_guesses(scene)
+        if attempt == len(TRIES) - 2:
+            forget_guesses(scene)
         if attempt > 0 or outcome == GAINED:
             straighten(work.bodies, scene, max(attempt, 1))
     if outcome == SOLVED:

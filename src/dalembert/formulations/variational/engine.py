@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.errors import AssemblyError, StepFailure
+from dalembert.errors import StepFailure
 from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, InputBars
 from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.engine import MaximalEngine
 from dalembert.formulations.maximal.recording import Recording
 from dalembert.formulations.maximal.tape import Tape
+from dalembert.formulations.maximal.taut import no_motion
 from dalembert.formulations.variational.equations import Interval
 from dalembert.formulations.variational.options import Variational
 from dalembert.formulations.variational.state import BODY_STATE, JOINT_STATE, VariationalState
@@ -22,8 +23,6 @@ from dalembert.formulations.variational.step import newton, record, run_steps
 from dalembert.formulations.variational.strain import MOST
 from dalembert.kernels.ahead import Jobs, prepare
 from dalembert.mechanism.mechanism import Mechanism
-from dalembert.model.assembly import settle_velocities
-from dalembert.model.mobility import blocking_elements
 from dalembert.model.records import Model
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, TOO_FAST
 
@@ -136,19 +135,12 @@ class VariationalEngine(MaximalEngine):
 
     # ---- failures
 
-    def _blocking(self, kick: float) -> list[str]:
-        """Elements that stop the motion which begins at the knot of the last try, after a kick (s)."""
-        work, fixed = self.graph.work, self.model.bodies[:-1]
+    def _taut(self, kick: float) -> str | None:
+        """Why no motion goes on from the knot of the last try, if that is the reason, after a kick (s)."""
+        work = self.graph.work
         bodies = work.bodies[:-1]
         momentum = np.concatenate([bodies["p"], bodies["l"]], axis=1) + kick * bodies["load"]
-        angular = np.einsum("nij,nj->ni", fixed["inertia_inverse"].reshape(-1, 3, 3), momentum[:, 3:])
-        placement = self._place(bodies["x"], bodies["q"], work.joints["coordinate"])
-        wished = np.concatenate([momentum[:, :3] / fixed["mass"][:, None], angular], axis=1)
-        try:
-            velocity = settle_velocities(placement, wished, np.zeros((len(bodies), 2), bool), {})
-        except AssemblyError:
-            return []
-        return blocking_elements(placement, velocity)
+        return no_motion(self, self._place(bodies["x"], bodies["q"], work.joints["coordinate"]), momentum)
 
     def failure(self, time: float, dt: float) -> StepFailure:
         """The error for the step that ``run`` stopped at."""
@@ -164,13 +156,8 @@ class VariationalEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where}: {unmet}")
-        blocking = self._blocking(dt / parts)
-        if blocking:
-            names = ", ".join(repr(name) for name in blocking[:4]) + (", ..." if len(blocking) > 4 else "")
-            return StepFailure(
-                f"{where}: no rigid motion exists at this pose. {names} let bodies begin to move but not go on, as a chain does that is "
-                "pulled taut; the forces there are undetermined, and a smaller dt does not help. Give them some slack or a spring"
-                + (", or let targets that disagree be moved: Simulation(..., target_tolerance=...)." if len(self.model.driven) else ".")
-            )
+        taut = self._taut(dt / parts)
+        if taut is not None:
+            return StepFailure(f"{where}: {taut}")
         reason = {NOT_CONVERGED: "Newton did not converge", SINGULAR: "a pivot block is singular"}.get(outcome, "unknown")
         return StepFailure(f"{where}: {reason}; worst is {self.worst_row()}, residual {size:.3g} m/s. Use a smaller dt, or check the model there.")
