@@ -184,7 +184,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 changed = woken
                 if woken < 0:
                     return MET, iterations, size
-            changed += bear(model, work, scene.limits, again) + bear_twists(scene)
+            changed += bear(model, work, scene.limits, again) + bear_twists(scene, again)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:
