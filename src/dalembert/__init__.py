@@ -36,6 +36,7 @@ from dalembert.learning import torch as torch
 from dalembert.mechanism import joints, moving_joints, sensors
 from dalembert.mechanism.bearings import Bearing
 from dalembert.mechanism.convex import Convex
+from dalembert.mechanism.convex_parts import convex_parts
 from dalembert.mechanism.forces import Servo
 from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.mechanism import Mechanism
@@ -95,6 +96,7 @@ __all__ = [
     "Trajectory",
     "TurnWarning",
     "Variational",
+    "convex_parts",
     "load",
     "residuals_and_jacobian",
     "run_many",

@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 NEEDED = ("numpy", "scipy", "numba", "llvmlite")
-EXTRAS = ("matplotlib", "h5py", "tqdm", "msgspec", "tomli_w", "yourdfpy", "trimesh", "pycollada", "mujoco", "viser", "imageio")
+EXTRAS = ("matplotlib", "h5py", "tqdm", "msgspec", "tomli_w", "yourdfpy", "trimesh", "pycollada", "mujoco", "coacd", "viser", "imageio")
 #: energy (part of the largest) and joints (m or rad) by which a small run may be off
 ENERGY, JOINTS = 1e-3, 1e-8
 

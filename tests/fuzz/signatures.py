@@ -65,6 +65,7 @@ MADE: dict[str, dict[str, Any]] = {
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),
     "SplineSurface": dict(frames=SURFACE), "load": dict(path="no such file.urdf"), "Budget": {}, "Placed": dict(shape=BALL, position=(0, 0, 0)), "Aim": dict(body="upper", position=(0, 0, 0)),
+    "convex_parts": dict(points=TRIANGLE, triangles=[(0, 1, 2)]),  # refused before it takes long, as it has no mass
     "run_many": dict(mechanism=arm(), formulation=da.Variational(dt=0.01), duration=0.01),
     **{kind.__name__: {} for kind in da.JOINTS},  # type: ignore[attr-defined]
     **{name: {} for name in sensors.__all__},

@@ -10,12 +10,13 @@ With u = mu gamma / (m sigma), b = beta / (m sigma), e = sigma eta (sigma^2 m: t
     b = B z / |z|,    B (1 + kappa / (u^2 - B^2)) = |z|,  0 < B < u      <=>    (mu gamma, beta) o (psi, eta) = kappa m e.     (2)
 
 As kappa -> 0 these are max(0, z) and the projection on a disc of radius u (Alart and Curnier): Newton's method on them finds out which contacts
-are open, stick and slide. Its solutions are those of the interior point method with all products equal to ``kappa`` (m^2/s^2).
+are open, stick and slide. A TWIST has (2) alone, with gamma given. Its solutions are those of the interior point method with all products equal to ``kappa`` (m^2/s^2).
 """
 from __future__ import annotations
 
 from math import sqrt
 
+from dalembert.contact.records import TWIST
 from dalembert.kernels import inline, kernel
 
 #: part of the root of kappa below which the bound of friction never falls
@@ -73,7 +74,7 @@ def smoothed_residual(c, kappa, noise):
     b = c.tau * c.s
     root = sqrt((a - b) * (a - b) + 4.0 * kappa)
     r0 = 2.0 * (a * b - kappa) / (a + b + root) if a + b > 0.0 else 0.5 * (a + b - root)
-    if abs(r0) <= noise * min(c.tau, 1.0):
+    if abs(r0) <= noise * min(c.tau, 1.0) or c.kind == TWIST:
         r0 = 0.0
     if c.friction == 0.0:
         return r0, 0.0, 0.0
@@ -100,6 +101,9 @@ def smoothed_matrix(c, S, kappa):
     w0 = (1.0 - own) * c.tau
     if c.soft > 0.0:
         S[0, 0] += w0 * c.soft
+    if c.kind == TWIST:
+        S[0, 0] = 1.0
+        w0 = 0.0
     if c.friction == 0.0:
         for r in range(1, 3):
             for k in range(3):
@@ -124,8 +128,8 @@ def settle(c, kappa):
     What presses keeps its impulses and gets the slack and the bound that belong to them, what is open the other way round.
     """
     goal = kappa * c.weight
-    if c.gamma > c.weight * c.tau * c.tau * c.s:
-        c.s = goal / c.gamma
+    if c.kind == TWIST or c.gamma > c.weight * c.tau * c.tau * c.s:
+        c.s = 0.0 if c.kind == TWIST else goal / c.gamma
         if c.friction > 0.0:
             c.psi = (goal - c.beta[0] * c.eta[0] - c.beta[1] * c.eta[1]) / (c.friction * c.gamma)
         return

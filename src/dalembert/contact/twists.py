@@ -17,8 +17,10 @@ from dalembert.contact.geometry import at_knot
 from dalembert.contact.records import CONTACT, TWIST
 from dalembert.kernels import inline, kernel
 
-#: bounds that differ by less than this part from those of the load are right
-AGREE = 1e-7
+#: bounds that differ by less than this part from those of the load are right; after PATIENT rounds by half as much again, and so on
+AGREE, PATIENT = 1e-7, 10
+#: rounds after which bounds follow the load half as far, and a quarter as far
+HALF, QUARTER = 8, 24
 
 
 def twists_of(contacts: np.ndarray) -> np.ndarray:
@@ -59,9 +61,16 @@ def follow_contacts(scene, bodies):
 
 
 @kernel
-def bear_twists(scene):
-    """Compare the bounds of all torques with what their contacts carry in the step just solved, and set them anew. Returns how many were not right."""
+def bear_twists(scene, attempt):
+    """Compare the bounds of all torques with what their contacts carry in the step just solved, and set them anew. Returns how many were not right.
+
+    ``attempt``: how often the step was solved before; as of bearings, bounds then follow less far, and agree less closely.
+    """
     wrong = 0
+    part = 1.0 if attempt < HALF else 0.5 if attempt < QUARTER else 0.25
+    agree = AGREE
+    for _ in range(PATIENT, attempt):
+        agree *= 1.5
     contacts = scene.contacts
     for i in range(contacts.shape[0]):
         twist = contacts[i]
@@ -70,8 +79,8 @@ def bear_twists(scene):
         load = contacts[twist.carrier - 1].gamma
         had = twist.gamma if twist.friction > 0.0 else 0.0
         if load > NONE * twist.weight or had > 0.0:
-            wrong += 1 if abs(load - had) > AGREE * max(load, LEAST * twist.weight) else 0
+            wrong += 1 if abs(load - had) > agree * max(load, LEAST * twist.weight) else 0
         twist.beta0[0] = twist.beta[0]
         twist.beta0[1] = twist.beta[1]
-        bound_twist(twist, load)
+        bound_twist(twist, had + part * (load - had))
     return wrong

@@ -291,7 +291,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 woken = wake(work, scene)
                 if woken > 0 and not impacts:
                     return WOKEN, iterations, size
-                wrong = bear(parts, gamma, scene, again) + bear_twists(scene)
+                wrong = bear(parts, gamma, scene, again) + bear_twists(scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0

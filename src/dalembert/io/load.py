@@ -32,6 +32,7 @@ def load(
     srdf: str | Path | None = None,
     position: ArrayLike = (0.0, 0.0, 0.0),
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    decompose: bool = False,
     budget: Budget | None = None,
 ) -> Mechanism:
     """A ``Mechanism`` from a URDF, SDF, USD, MJCF or native (TOML, JSON) file.
@@ -47,7 +48,8 @@ def load(
     no for URDF without ``srdf`` and what the file says for SDF and MJCF. ``actuators=False`` leaves out those of an MJCF file, servos that hold its
     joints among them. ``keyframe``: the one of an MJCF file, by name or number, or the pose of an SRDF file by name, to start from.
     ``srdf``: the SRDF file of a URDF robot: the pairs of links that it disables do not collide, all others do.
-    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is. ``budget``: what reading may cost,
+    ``position`` (m) and ``orientation`` (a quaternion): where the root of a URDF robot is. ``decompose``: meshes touch by convex parts (extra ``convex``),
+    not by their hulls. ``budget``: what reading may cost,
     a larger one for a large file that you trust.
     """
     path = Path(path)
@@ -56,7 +58,7 @@ def load(
     options = Options(
         merge_fixed=merge_fixed, base=base, root=None if root is None else Path(root), mesh_density=mesh_density, contacts=contacts,
         self_collisions=self_collisions, limits=limits, actuators=actuators, keyframe=keyframe, srdf=None if srdf is None else Path(srdf),
-        position=position, orientation=orientation,
+        position=position, orientation=orientation, decompose=decompose,
     )
     mechanism = guarded(path, lambda: _read(path, options, Meter(path, budget)))
     if strict and mechanism.report:

@@ -28,6 +28,7 @@ class Options:
     srdf: Path | None = None
     position: ArrayLike = (0.0, 0.0, 0.0)
     orientation: ArrayLike = (1.0, 0.0, 0.0, 0.0)
+    decompose: bool = False
 
     def __post_init__(self) -> None:
         if self.base not in BASES:

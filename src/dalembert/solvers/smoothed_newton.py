@@ -16,11 +16,10 @@ from typing import Any
 
 from dalembert.contact.cone import sliding_bound
 from dalembert.contact.nodes import Nodes, gap_speed
-from dalembert.contact.records import TWIST
 from dalembert.contact.smoothed import settle, smoothed_residual
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
-from dalembert.solvers.interior_point import CENTRED, NOISE, ROUNDING, SHARP, aim, off_centre, products, slides_on_many
+from dalembert.solvers.interior_point import CENTRED, NOISE, ROUNDING, SHARP, aim, off_centre, presses, products, slides_on_many
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
 #: a step is tried with the products that the interior point method aims at, and then so many times less sharply, as there
@@ -40,9 +39,9 @@ FINE, POLISHING = 1e-3, 2
 
 @inline
 def can_be_smoothed(scene):
-    """Whether contacts have round cones, and no twist, no limit and no dry friction takes part."""
+    """Whether contacts have round cones, and no limit and no dry friction takes part."""
     for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0 and (scene.contacts[i].edges > 0 or scene.contacts[i].kind == TWIST):
+        if scene.contacts[i].awake != 0 and scene.contacts[i].edges > 0:
             return False
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
@@ -73,7 +72,7 @@ def aim_at(scene, speed, blunt):
         contact = scene.contacts[i]
         if contact.awake != 0:
             top = max(top, contact.gamma / contact.weight)
-            pressing += 1 if contact.gamma > contact.weight * contact.s else 0
+            pressing += 1 if presses(contact) else 0
     return aim(top, pressing, speed, blunt), top
 
 

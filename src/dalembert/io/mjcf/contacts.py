@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.io.budget import PER_OVERLAP
-from dalembert.io.hulls import hull
+from dalembert.io.hulls import touching_shape
 from dalembert.io.mjcf.geoms import kind, mesh, pose, primitive
 from dalembert.io.mjcf.source import Source, listed, softened
 from dalembert.io.robot import Touch, fresh
@@ -74,7 +74,7 @@ def read_touches(source: Source) -> None:
 
 def _shape(source: Source, g: int, name: str) -> Shape | None:
     if kind(source, g) == "mesh":
-        return hull(mesh(source, g).vertices, source.meter, f"geom {name!r}", source.report)
+        return touching_shape(mesh(source, g), source.options.decompose, source.meter, f"geom {name!r}", source.report)
     shape = primitive(source, g)
     if shape is None:
         source.report.append(f"geom {name!r} is of the kind {kind(source, g)}: its contacts are not simulated")

@@ -31,7 +31,7 @@ DOTTED = re.compile(rb"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\
 
 def read_native(path: Path, options: Options, meter: Meter) -> Mechanism:
     """The mechanism of a .toml or .json file."""
-    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "actuators", "keyframe", "srdf", "position", "orientation")
+    options.refuse("native", "merge_fixed", "base", "root", "mesh_density", "self_collisions", "actuators", "keyframe", "srdf", "position", "orientation", "decompose")
     return loads(read_model(path, meter), path.suffix.lower(), str(path), options, meter)
 
 

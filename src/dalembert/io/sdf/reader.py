@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
-from dalembert.io.hulls import hull
+from dalembert.io.hulls import touching_shape
 from dalembert.io.link_shapes import Shapes
 from dalembert.io.options import Options
 from dalembert.io.robot import fresh
@@ -235,7 +235,7 @@ class Reader:
                 self.report.append(f"{what} is left out: a plane that moves")
             return
         if isinstance(shape, Mesh):
-            shape = hull(shape.vertices, self.meter, what, self.report)
+            shape = touching_shape(shape, self.options.decompose, self.meter, what, self.report)
         if shape is None:
             return
         place = Pose(place.position + place.rotation.apply(shape.center_of_mass), place.rotation)

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from dalembert.errors import BudgetError, ModelError
 from dalembert.io.budget import PER_LINK, Meter
 from dalembert.io.build import build
-from dalembert.io.hulls import hull
+from dalembert.io.hulls import touching_shape
 from dalembert.io.link_shapes import Inertial, Shapes
 from dalembert.io.options import Options
 from dalembert.io.robot import Drawing, Link, LinkJoint, Robot, Touch, fresh
@@ -234,7 +234,7 @@ class Reader:
         shift, turn = self._pose(collision.origin, f"collision {name!r} of link {link.name!r}")
         shape = self.shapes.shape(collision.geometry, f"collision {name!r} of link {link.name!r}")
         if isinstance(shape, Mesh):
-            shape = hull(shape.vertices, self.meter, f"collision {name!r} of link {link.name!r}", self.report)
+            shape = touching_shape(shape, self.options.decompose, self.meter, f"collision {name!r} of link {link.name!r}", self.report)
         if shape is None:
             return
         friction, restitution = self.extras.contact.get(link.name, (None, None))

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.errors import ModelError
 from dalembert.io.budget import PER_LINK, Meter
-from dalembert.io.hulls import hull
+from dalembert.io.hulls import hull, touching_shape
 from dalembert.io.options import Options
 from dalembert.io.robot import fresh
 from dalembert.mechanism.convex import Convex
@@ -225,7 +225,7 @@ class Reader:
                 self.report.append(f"{prim.GetPath()} is left out: a plane that moves")
             return
         if isinstance(shape, Mesh):
-            shape = hull(shape.vertices, self.meter, str(prim.GetPath()), self.report)
+            shape = touching_shape(shape, self.options.decompose, self.meter, str(prim.GetPath()), self.report)
             position = position if shape is None else turn.apply(place.position + place.rotation.apply(shape.center_of_mass) - body.position)
         if shape is None:
             return
