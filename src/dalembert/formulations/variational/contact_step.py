@@ -180,7 +180,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                 changed = woken
                 if woken < 0:
                     return MET, iterations, size
-            changed += bear(model, work, scene.limits, again)
+            changed += bear(model, work, scene.limits, again, options.tolerance)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:
