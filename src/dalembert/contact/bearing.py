@@ -19,8 +19,9 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.records import SECOND, SLIDE
 from dalembert.spatial.tuples import add3, column, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
-#: friction that differs by less than this part from that of the load is right; after PATIENT rounds by half as much again, and so on
-AGREE, PATIENT = 1e-9, 10
+#: friction is right that differs from that of the load by less than this many times the step's tolerance, and no part less than CLOSE; after PATIENT rounds by half as
+#: much again, and so on
+AGREE, CLOSE, PATIENT = 1e3, 1e-10, 10
 #: part of the square of its bounds by which friction on them may seem to be inside
 SURFACE = 1e-9
 #: friction of the step before below this part of its bound held
@@ -103,10 +104,10 @@ def guess_bounds(limits):
 
 
 @kernel
-def bear(model, work, limits, attempt):
+def bear(model, work, limits, attempt, tolerance):
     """Compare the friction of all bearings with that of what the joints' rows carry in the step just solved, and set their bounds anew.
 
-    Returns how many were not right. ``attempt``: how often the step was solved before.
+    Returns how many were not right. ``attempt``: how often the step was solved before; ``tolerance``: with which it is solved.
     """
     wrong = 0
     i = 0
@@ -114,20 +115,20 @@ def bear(model, work, limits, attempt):
         if limits[i].bears != 0:
             joint = model.joints[limits[i].joint]
             F, M = reaction(work, joint, work.joints[limits[i].joint])
-            wrong += bear_load(work, joint, limits, i, F, M, attempt)
+            wrong += bear_load(work, joint, limits, i, F, M, attempt, tolerance)
         i += max(limits[i].share, 1)
     return wrong
 
 
 @inline
-def bear_load(work, joint, limits, first, F, M, attempt):
+def bear_load(work, joint, limits, first, F, M, attempt, tolerance):
     """Set the bounds of a bearing, whose records begin with ``first``, by the impulse F and its moment M that its surfaces carry.
 
     Both act on the child at its joint point, in its frame. Returns 1 when the bounds were not right.
     """
     limit = limits[first]
     beyond = first + limit.share
-    agree = AGREE
+    agree = max(AGREE * tolerance, CLOSE)
     for _ in range(PATIENT, attempt):
         agree *= 1.5
     b = limit.bearing

@@ -85,7 +85,7 @@ class Stages(NamedTuple):
     set_targets: Any  # (parts, targets)
     problem: Any  # (parts, gamma, compliance) -> the step problem
     clear: Any  # (parts): no impulses
-    bear: Any  # (parts, gamma, scene, again) -> how many bearings are not yet bounded by the load that they carry
+    bear: Any  # (parts, gamma, scene, again, tolerance) -> how many bearings are not yet bounded by the load that they carry
     keep_stage: Any  # (parts, stage, gamma): derivatives of a solved stage
     combined_end: Any  # (parts, state, b, dt): the end pose of a method that is not stiffly accurate
     misfits: Any  # (parts, dt, resting) -> whether the velocities at the end of an impact do not fit the joints there
@@ -291,7 +291,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
                 woken = wake(work, scene)
                 if woken > 0 and not impacts:
                     return WOKEN, iterations, size
-                wrong = bear(parts, gamma, scene, again) + bear_twists(scene, again)
+                wrong = bear(parts, gamma, scene, again, touching.tolerance) + bear_twists(scene, again)
                 if impacts:
                     woken += bounce(model, work, scene, gamma, touching.resting)
                 granted = limit_work(encounter, touching.tolerance) if woken + wrong == 0 and touching.limited > 0 else 0

@@ -92,8 +92,8 @@ def clear(parts):
 
 
 @inline
-def bear_(parts, gamma, scene, again):
-    return bear(parts.model, parts.work, scene.limits, again)
+def bear_(parts, gamma, scene, again, tolerance):
+    return bear(parts.model, parts.work, scene.limits, again, tolerance)
 
 
 @inline

@@ -75,7 +75,7 @@ def without_free(stage, joint, F, M):
 
 
 @kernel
-def bear_in_tree(stage, limits, attempt):
+def bear_in_tree(stage, limits, attempt, tolerance):
     """``contact.bearing.bear`` for a stage in joint coordinates that was just solved; impulses are forces times its ``c``."""
     wrong = 0
     i = 0
@@ -89,7 +89,7 @@ def bear_in_tree(stage, limits, attempt):
                 F, M = without_free(stage, joint, F, M)
             else:
                 F, M = carried_by_rows(stage, joint, index)
-            wrong += bear_load(stage.work, joint, limits, i, scale3(stage.c, F), scale3(stage.c, M), attempt)
+            wrong += bear_load(stage.work, joint, limits, i, scale3(stage.c, F), scale3(stage.c, M), attempt, tolerance)
         i += max(limits[i].share, 1)
     return wrong
 

@@ -148,8 +148,8 @@ def clear(parts):
 
 
 @inline
-def bear(parts, gamma, scene, again):
-    return bear_in_tree(plain(parts, gamma), scene.limits, again)
+def bear(parts, gamma, scene, again, tolerance):
+    return bear_in_tree(plain(parts, gamma), scene.limits, again, tolerance)
 
 
 @inline

@@ -41,6 +41,8 @@ Operator = Callable[[np.ndarray], np.ndarray]
 
 #: rows whose part of the inverse inertia is smaller than this against the largest one count as redundant
 REDUNDANT = 1e-10
+#: of the agreement of bearings' friction with their load
+TOLERANCE = 1e-10
 
 
 class Motion(NamedTuple):
@@ -242,7 +244,7 @@ class Stepper:
         def bearing(solution: ContactSolution, asked: int) -> tuple[np.ndarray, int]:
             carry(solution.velocity, self._pushes(solution))
             limits["eta"][which], limits["beta"][which] = rows @ solution.velocity, solution.dry
-            wrong = bear(self.model, self.work, limits, asked)
+            wrong = bear(self.model, self.work, limits, asked, TOLERANCE)
             return np.where(limits["bears"][which] != 0, limits["cap"][which], 0.0), int(wrong)
 
         friction = 0.0 * found.friction if self.options.contact == "frictionless" else found.friction

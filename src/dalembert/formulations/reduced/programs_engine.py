@@ -244,7 +244,7 @@ class ProgramsEngine(ContactEngine):
         def bearing(solution: ContactSolution, asked: int) -> tuple[np.ndarray, int]:
             put(solution)
             limits["eta"] = along @ solution.velocity
-            wrong = bear_in_tree(stage, limits, asked)
+            wrong = bear_in_tree(stage, limits, asked, self.options.tolerance)
             return np.where(limits["bears"][dry] != 0, limits["cap"][dry], 0.0), int(wrong)
 
         problem = ContactProblem(

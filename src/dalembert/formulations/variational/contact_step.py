@@ -190,7 +190,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return MET, iterations, size
             if options.events != UP_TO:  # slides that end are events
                 changed += mend_slides(scene, False)
-            changed += bear(model, work, scene.limits, again) + bear_twists(scene, again)
+            changed += bear(model, work, scene.limits, again, options.tolerance) + bear_twists(scene, again)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:

@@ -19,6 +19,7 @@ from dalembert.contact.events import approach, is_impact, velocity_before
 from dalembert.contact.geometry import measure, slide_after_knot
 from dalembert.contact.records import AFTER_KNOT, IN_MIDDLE, MEAN, TWIST
 from dalembert.kernels import inline, kernel
+from dalembert.model.pose import put6
 from dalembert.spatial import so3
 from dalembert.spatial.tuples import (
     add3,
@@ -69,31 +70,19 @@ def carried(t, n):
     return scale3(sqrt(dot3(t, t) / dot3(across, across)), across)
 
 
-@inline
-def middle_row(row, direction, arm, A):
-    """Write the row of the rate along ``direction`` at ``arm`` in the middle, over the velocities of the momenta just after the knot."""
-    turn = mat_vec(A, cross3(arm, direction))
-    row[0] = direction[0]
-    row[1] = direction[1]
-    row[2] = direction[2]
-    row[3] = turn[0]
-    row[4] = turn[1]
-    row[5] = turn[2]
-
-
 @kernel
 def slide_in_middle(scene, contact, xa, Ra, A, xb, Rb, B):
-    """Rows of the sliding velocity of a contact in the middle of the interval, as ``foresee`` has it of both bodies."""
+    """Rows of the sliding velocity of a contact in the middle of the interval, as ``foresee`` has it of both bodies; over the velocities of the momenta just after the knot."""
     contact.look = IN_MIDDLE
     _, n, p = measure(contact, scene, xa, Ra, xb, Rb)
     t = carried(load3(contact.Ga[1]), n)
     u = carried(load3(contact.Ga[2]), n)
     arm = sub3(p, xa)
-    middle_row(contact.Sa[0], t, arm, A)
-    middle_row(contact.Sa[1], u, arm, A)
+    put6(contact.Sa[0], t, mat_vec(A, cross3(arm, t)))
+    put6(contact.Sa[1], u, mat_vec(A, cross3(arm, u)))
     arm = sub3(p, xb)
-    middle_row(contact.Sb[0], neg3(t), arm, B)
-    middle_row(contact.Sb[1], neg3(u), arm, B)
+    put6(contact.Sb[0], neg3(t), mat_vec(B, cross3(arm, neg3(t))))
+    put6(contact.Sb[1], neg3(u), mat_vec(B, cross3(arm, neg3(u))))
 
 
 @inline
