@@ -239,9 +239,8 @@ class ExplicitEngine(FlowEngine):
         if self.tape is not None:
             self.tape.keep(self.view(numbers), samples, dt)
         done, gap = self.enter(run_steps, count == 1, *self._arguments(numbers, samples, recording, first, count, step.length * dt))
-        self.outcome = (0, float(gap))
         if done < count:
-            self.passed = beyond(self.mechanism, self.tree, self.own.nodes)
+            self.outcome, self.passed = (0, float(gap)), beyond(self.mechanism, self.tree, self.own.nodes)
         if self.tape is not None:
             if done == 0:
                 self.tape.samples.pop()
