@@ -19,7 +19,17 @@ from dalembert.contact.nodes import Nodes, gap_speed
 from dalembert.contact.smoothed import settle, smoothed_residual
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
-from dalembert.solvers.interior_point import CENTRED, NOISE, ROUNDING, SHARP, aim, off_centre, presses, products, slides_on_many
+from dalembert.solvers.interior_point import (
+    CENTRED,
+    NOISE,
+    ROUNDING,
+    SHARP,
+    aim,
+    off_centre,
+    presses,
+    products,
+    slides_on_many,
+)
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
 #: a step is tried with the products that the interior point method aims at, and then so many times less sharply, as there
