@@ -91,10 +91,10 @@ def at_limits(draw, rng: np.random.Generator) -> tuple[da.Mechanism, Any]:
 SCENES = {"ground": on_ground, "pairs": in_pairs, "limits": at_limits}
 
 
-def is_right(rows, bar: float) -> bool:
-    """Whether a derivative is that of the run to ``bar``, as far as differences say; rows: of smaller and smaller steps."""
+def is_right(rows, bar: float, last: bool) -> bool:
+    """Whether a derivative is that of the run to ``bar``, as far as differences say; rows: of smaller and smaller steps, the last one being the smallest of all."""
     agree = (row.agrees(EXACT, max(bar / row.scale, NEAR["ground"])) for row in rows)
-    return any(agree) or (len(rows) == len(STEPS) and rows[-1].difference_rounding > SEEN)
+    return any(agree) or (last and rows[-1].difference_rounding > SEEN)
 
 
 def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
@@ -103,14 +103,17 @@ def check(data, scene: str, methods: list[str], count: int, steps: int) -> None:
     method = data.draw(st.sampled_from(methods))
     names = all_names(mechanism)
     chosen = [names[i] for i in sorted(rng.choice(len(names), size=min(count, len(names)), replace=False))]
-    found = []
+    found, right = [], [False]
     with warnings.catch_warnings():
         warnings.simplefilter("error", da.GradientWarning)
         try:
             for step in STEPS:
-                found.append(da.validate_gradients(mechanism, METHODS[method], chosen, steps=steps, setup=setup, step=step, forward=not found, rounding=True))
+                try:
+                    found.append(da.validate_gradients(mechanism, METHODS[method], chosen, steps=steps, setup=setup, step=step, forward=not found, rounding=True))
+                except da.OverlapError:  # a step that begins inside the ground
+                    continue
                 bar = NEAR[scene] * max(abs(row.adjoint) for row in found[0].rows)
-                right = [is_right(rows, bar) for rows in zip(*(one.rows for one in found))]
+                right = [is_right(rows, bar, step == STEPS[-1]) for rows in zip(*(one.rows for one in found))]
                 if all(right):
                     break
         except da.GradientWarning:

@@ -46,7 +46,9 @@ def mechanisms_beside(mechanism: Mechanism, change: Mapping[str, np.ndarray], co
         else:
             sizes = np.abs(np.asarray(here)[moved])
             part = float(np.max(np.abs(value[moved]) / sizes)) if np.all(sizes > 0.0) else np.inf
-        size = LONG if text == "gravity" or what in LINEAR else FINE if what in TOUCHING and reach[0] == 1.0 else STEP
+        # with a second coefficient, which is taken as a part of the first
+        linear = text == "gravity" or (what in LINEAR and f"{text}_across" not in known)
+        size = LONG if linear else FINE if what in TOUCHING and reach[0] == 1.0 else STEP
         step = min(step, reach[0 if what.startswith(GEOMETRY) else 1] * size / part)
     if step == 0.0:
         raise GradientError(

@@ -183,12 +183,13 @@ class ImplicitEngine(MaximalEngine):
         unmet = self.unmet()
         if unmet is not None:
             return StepFailure(f"{where} has no solution: {unmet}")
-        stopped = taut(self, dt / (1 << self.options.max_halvings))
+        moves = self._moves()
+        stopped = None if moves else taut(self, dt / (1 << self.options.max_halvings))
         if stopped is not None:
             return StepFailure(f"{where} has no solution: {stopped}")
         reasons = {SINGULAR: "a pivot block is singular", TOO_FAST: self.too_fast}
         reason = reasons.get(outcome, "Newton did not converge")
         return StepFailure(
             f"{where} has no solution with dt = {dt:g} s or {1 << self.options.max_halvings} substeps: {reason}; "
-            f"worst is {self.worst_row()}, residual {size:.3g} m/s{self._moves()}. Use a smaller dt, or check the model and its targets there."
+            f"worst is {self.worst_row()}, residual {size:.3g} m/s{moves}. Use a smaller dt, or check the model and its targets there."
         )
