@@ -6,9 +6,10 @@ and U with the blocks F themselves above it. Nothing here allocates.
 from __future__ import annotations
 
 from dalembert.kernels import inline, kernel
-from dalembert.linalg.blocks import column_scales, invert, multiply_from_right, subtract_product, subtract_scaled
+from dalembert.linalg.blocks import column_scales, invert, subtract_scaled
 from dalembert.linalg.plain_rows import WIDTH
 from dalembert.linalg.rows import add, load, load_vector, store, store_vector, subtract, times, zeros
+from dalembert.linalg.unrolled import multiply_from_right, subtract_product
 
 
 @inline
