@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.kernels import inline, kernel
 from dalembert.linalg.plain_rows import SINGULAR, SMALLEST, WIDTH
-from dalembert.linalg.rows import largest, load, load_vector, replace, scale, store
+from dalembert.linalg.rows import largest, load, load_vector, replace, scale, store, zeros
 from dalembert.linalg.rows import subtract as subtract_rows
 from dalembert.linalg.unrolled import invert_in_order
 
@@ -28,6 +28,13 @@ def aligned_zeros(length: int, dtype: np.dtype) -> np.ndarray:
     raw = np.zeros(length * dtype.itemsize + ALIGNMENT, np.uint8)
     first = -raw.ctypes.data % ALIGNMENT
     return raw[first : first + length * dtype.itemsize].view(dtype)
+
+
+@inline
+def clear_block(M):
+    """``M = 0``, padding included."""
+    for i in range(WIDTH):
+        store(M, i, zeros())
 
 
 @inline

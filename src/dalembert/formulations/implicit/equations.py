@@ -27,6 +27,7 @@ from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
+from dalembert.linalg.blocks import clear_block
 from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
 from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
@@ -232,20 +233,20 @@ def jacobian(stage):
     for i in range(edges.shape[0]):
         for c in range(2):
             if edges[i, c] >= 0:
-                blocks[edges[i, c]].M[:BODY, :BODY] = 0.0
+                clear_block(blocks[edges[i, c]].M)
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
         if joint.rows == 0 and not joint.active:
             continue
         y, C, Rp = joint_at_knot(work.bodies, joint)
-        K[:] = 0.0
-        for k in range(joint.rows):
-            add_row(K, joint, at, k, at.mu[k], y, C, Rp)
-        K *= 1.0 / gamma
-        if joint.active:
-            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
-        # K so far is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
-        add_stiffness(work, joint, edges[i], K, gamma * gamma)
+        if joint.active or pushes(joint, at):
+            K[:] = 0.0
+            for k in range(joint.rows):
+                add_row(K, joint, at, k, at.mu[k] / gamma, y, C, Rp)
+            if joint.active:
+                add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
+            # K is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
+            add_stiffness(work, joint, edges[i], K, gamma * gamma)
         if joint.rows == 0:
             continue
         S = blocks[at.diagonal].M
@@ -267,7 +268,7 @@ def jacobian(stage):
 @inline
 def inertia_block(M, fixed, iterate, gamma):
     """F3 to F5 of a body by its own unknowns, loads and joints left out."""
-    M[:BODY, :BODY] = 0.0
+    clear_block(M)
     w = load4(iterate.w)
     q = add4(load4(iterate.qp), w, gamma)
     back = inverse(q)
@@ -290,6 +291,15 @@ def inertia_block(M, fixed, iterate, gamma):
         for c in range(3):
             M[3 + c, 3 + k] = turned[c] + gamma * (gyro[c] + 2.0 * (ds * Jw[c] + a[0] * Jdw[c]))
     M[6, 6] = 2.0 * dot4(q, q)
+
+
+@inline
+def pushes(joint, at):
+    """Whether a joint has impulses: a first iterate has none."""
+    largest = 0.0
+    for k in range(joint.rows):
+        largest = max(largest, abs(at.mu[k]))
+    return largest > 0.0
 
 
 @inline
@@ -506,7 +516,7 @@ def move(stage, step):
 
 @inline
 def restart(stage):
-    """The guess is that of the last state already."""
+    """Whoever makes the guess has a safer one."""
     return False
 
 
