@@ -56,6 +56,10 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self.couples = bool(np.any(self.graph.edges >= 0))
         self._untaped = new_contact_tape(*self.sizes, len(self.scene.limits), 0)
 
+    def _counted(self) -> np.ndarray:
+        """All: limits look at any."""
+        return np.ones(self.sizes[1], dtype=bool)
+
     def _velocity(self, state: ImplicitState) -> np.ndarray:
         bodies = state.bodies
         q, w = bodies["q"], bodies["w"]

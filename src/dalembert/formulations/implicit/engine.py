@@ -12,7 +12,14 @@ from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, Inp
 from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
-from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, ImplicitState, new_scratch, record
+from dalembert.formulations.implicit.state import (
+    BODY_STATE,
+    JOINT_STATE,
+    ImplicitState,
+    counted_joints,
+    new_scratch,
+    record,
+)
 from dalembert.formulations.implicit.step import StepOptions, newton, run_steps
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal import examples
@@ -63,6 +70,7 @@ class ImplicitEngine(MaximalEngine):
         )
         bodies, joints, _ = self.sizes
         self.own = new_scratch(bodies, joints if np.any(self.model.joints["armature"] > 0.0) else 0, self.graph.edges)
+        self.own = self.own._replace(counted=self._counted())
 
     def _build(self) -> Graph:
         """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
@@ -71,6 +79,10 @@ class ImplicitEngine(MaximalEngine):
         """
         plain, exact = build_graph(self.model, BODY), build_graph(self.model, BODY, couple_bodies=True)
         return exact if exact.structure.work < EXACT_NEWTON * plain.structure.work else plain
+
+    def _counted(self) -> np.ndarray:
+        """(joints,) whose coordinates the equations of a stage ask for."""
+        return counted_joints(self.model)
 
     # ---- states
 

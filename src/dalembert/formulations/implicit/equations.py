@@ -28,11 +28,12 @@ from dalembert.formulations.implicit.state import Scratch, inverse
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
 from dalembert.linalg.blocks import clear_block
+from dalembert.model.couplings import evaluate_coupling
 from dalembert.model.frames import frame_rotation
 from dalembert.model.hessians import add_direction, add_row
-from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
+from dalembert.model.pose import joint_at_knot, put6, rotate_bodies, write_gradients
 from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, USER_LOAD, Model, Work
-from dalembert.model.rows import consistent, row_value
+from dalembert.model.rows import consistent, coordinates, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -108,24 +109,32 @@ def balance(stage):
         if not dot4(q, q) > 0.04:
             return 0.0, False
         store4(body.q, quaternion.normalize(q))
-    evaluate_pose(model, work)
+    rotate_bodies(bodies)
+    size = 0.0
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        y, C, Rp = joint_at_knot(bodies, joint)
+        if not consistent(joint, at, C, FLIP):
+            return 0.0, False
+        if own.counted[i]:
+            coordinates(joint, y, C, at.coordinate)
+        write_gradients(joint, at, joint.rows, y, C, Rp)
+        for k in range(joint.locks):
+            at.r[k] = row_value(joint, at, k, y, C) / gamma
+            size = max(size, abs(at.r[k]))
+            if not isfinite(at.r[k]):
+                return 0.0, False
+    for i in range(model.couplings.shape[0]):
+        evaluate_coupling(model, work, i, False)
     evaluate_loads(model, work)
     if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
         for i in range(world):
             a = relative_rate(own.bodies[i], gamma)
             put6(work.velocity[i], load3(own.bodies[i].v), (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
         push_on_bodies(model, work, work.velocity, 1)
-    size = inertia_residual(stage)
+    size = max(size, inertia_residual(stage))
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
-        y, C, _ = joint_at_knot(bodies, joint)
-        if not consistent(joint, at, C, FLIP):
-            return 0.0, False
-        for k in range(joint.locks):
-            at.r[k] = row_value(joint, at, k, y, C) / gamma
-            size = max(size, abs(at.r[k]))
-            if not isfinite(at.r[k]):
-                return 0.0, False
         for k in range(joint.locks, joint.rows):
             size = max(size, law_residual(stage, i, k))
         for k in range(joint.rows):
@@ -134,6 +143,15 @@ def balance(stage):
     for i in range(model.couplings.shape[0]):
         size = max(size, coupling_residual(stage, i))
     return size, True
+
+
+@kernel
+def count_others(model, work, own):
+    """Coordinates, at the pose of a stage, of the joints whose equations do not ask for them."""
+    for i in range(model.joints.shape[0]):
+        if not own.counted[i]:
+            y, C, _ = joint_at_knot(work.bodies, model.joints[i])
+            coordinates(model.joints[i], y, C, work.joints[i].coordinate)
 
 
 @inline

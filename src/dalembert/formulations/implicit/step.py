@@ -6,6 +6,7 @@ from typing import NamedTuple
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import (
     Stage,
+    count_others,
     dot4,
     jacobian,
     load_vector,
@@ -138,6 +139,8 @@ def try_stage(model, state, gamma, order, options, work, own):
             break
     if outcome == SOLVED and options.compliance > 0.0 and turns_far(state, own, gamma):
         return TOO_FAST, iterations, size
+    if outcome == SOLVED:
+        count_others(model, work, own)
     return outcome, iterations, size
 
 

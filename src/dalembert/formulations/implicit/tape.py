@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.adjoint import add_to4, open_stage, pull_spin, pull_stage, pull_turn
-from dalembert.formulations.implicit.equations import Stage, residual
+from dalembert.formulations.implicit.equations import Stage, count_others, residual
 from dalembert.formulations.implicit.state import inverse, record
 from dalembert.formulations.implicit.step import (
     accept,
@@ -186,6 +186,7 @@ def evaluate_stage(stage):
     """The equations at the iterate in work and scratch; False when that is of no use."""
     aim_all(stage.model, stage.work)
     _, fine = residual(stage)
+    count_others(stage.model, stage.work, stage.own)
     return fine
 
 
