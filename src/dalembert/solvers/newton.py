@@ -32,6 +32,8 @@ REUSE = 0.02
 SLOW = 0.1
 #: shortest step of the line search
 SHORTEST = 1e-4
+#: so many iterations with factors of their own that together leave more than this part of the residual will not find a solution
+PATIENCE, STUCK = 4, 0.5
 
 
 @inline
@@ -95,7 +97,8 @@ def build_newton(
                 return NOT_CONVERGED, 0, size
         iterations = 0
         fresh = False
-        first = size
+        first = mark = size
+        slow = 0
         while size > tolerance or iterations == 0:
             if iterations == max_iterations:
                 return NOT_CONVERGED, iterations, size
@@ -134,6 +137,11 @@ def build_newton(
                 return SOLVED, iterations, new
             fresh = new < REUSE * before
             size = new
+            slow += 1
+            if size < STUCK * mark:
+                slow, mark = 0, size
+            elif slow == PATIENCE and size > max(floor(problem), tolerance):
+                return NOT_CONVERGED, iterations, size
         return SOLVED, iterations, size
 
     return specialise(newton, name, file)
