@@ -16,6 +16,7 @@ On a graph (``on_graph``) a problem is a NamedTuple with ``work`` (blocks, sched
     jacobian(problem)           writes the blocks
     load_vector(problem, pull)  the residuals into the solver's vector; ``pull`` draws redundant impulses towards zero
     turn(problem)               from the solver's unknowns to directions of the iterate, in place
+    schedule(problem)           -> of the blocks that the last Jacobian has written; the work's where it writes all
 """
 from __future__ import annotations
 
@@ -50,19 +51,23 @@ class Linear(NamedTuple):
     draws: Any = never
 
 
-def on_graph(name: str, file: str, *, jacobian: Callable, load_vector: Callable, turn: Callable) -> Linear:
+@inline
+def whole_schedule(problem):
+    return problem.work.schedule
+
+
+def on_graph(name: str, file: str, *, jacobian: Callable, load_vector: Callable, turn: Callable, schedule: Callable = whole_schedule) -> Linear:
     """Linear systems by the blocks of a graph."""
 
     def factorise(problem, size):
-        blocks, schedule = problem.work.blocks, problem.work.schedule
-        clear(blocks, schedule)
         jacobian(problem)
-        return size, factor(blocks, schedule) < 0
+        clear(problem.work.blocks, schedule(problem))
+        return size, factor(problem.work.blocks, schedule(problem)) < 0
 
     def direction(problem, second):
         # What the first iteration puts into redundant rows comes from linearisation alone: the second takes it back.
         load_vector(problem, problem.compliance if second else 0.0)
-        solve(problem.work.blocks, problem.work.schedule, problem.work.vector)
+        solve(problem.work.blocks, schedule(problem), problem.work.vector)
         turn(problem)
 
     def draws(problem):

@@ -39,9 +39,15 @@ from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 EXACT_NEWTON = 6.0
 
 
+def example_stage() -> Stage:
+    """A stage of nothing."""
+    model, work = examples.model_and_work()
+    return Stage(model, work, new_scratch(0, 0, np.zeros((0, 2), np.int64), work.schedule), 0.0, 0.0)
+
+
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
-    yield newton.part, (Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0), 0.0, 0)
+    yield newton.part, (example_stage(), 0.0, 0)
     yield from examples.reading()
 
 
@@ -69,7 +75,8 @@ class ImplicitEngine(MaximalEngine):
             self.compliance, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
         )
         bodies, joints, _ = self.sizes
-        self.own = new_scratch(bodies, joints if np.any(self.model.joints["armature"] > 0.0) else 0, self.graph.edges)
+        axles = joints if np.any(self.model.joints["armature"] > 0.0) else 0
+        self.own = new_scratch(bodies, axles, self.graph.edges, self.graph.work.schedule)
         self.own = self.own._replace(counted=self._counted())
 
     def _build(self) -> Graph:

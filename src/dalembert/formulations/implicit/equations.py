@@ -252,12 +252,14 @@ def jacobian(stage):
         for c in range(2):
             if edges[i, c] >= 0:
                 clear_block(blocks[edges[i, c]].M)
+    own.is_loose[0] = model.couplings.shape[0] == 0
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
         if joint.rows == 0 and not joint.active:
             continue
         y, C, Rp = joint_at_knot(work.bodies, joint)
         if joint.active or pushes(joint, at):
+            own.is_loose[0] = False
             K[:] = 0.0
             for k in range(joint.rows):
                 add_row(K, joint, at, k, at.mu[k] / gamma, y, C, Rp)
@@ -281,6 +283,12 @@ def jacobian(stage):
         coupling_blocks(stage, i)
     for i in range(model.loads.shape[0]):
         load_block(stage, i)
+
+
+@inline
+def schedule_of(stage):
+    """Of the blocks that are not zero since the last Jacobian. All of them are written."""
+    return stage.own.loose if stage.own.is_loose[0] else stage.work.schedule
 
 
 @inline

@@ -7,6 +7,8 @@ import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
 from dalembert.kernels import inline
+from dalembert.linalg.compact import without
+from dalembert.linalg.schedule import Schedule
 from dalembert.model.pose import put6
 from dalembert.model.records import COMPLIANT, F, Model, fields
 from dalembert.spatial import quaternion
@@ -44,6 +46,8 @@ class Scratch(NamedTuple):
     between joined bodies (joints, 2), and room for second derivatives (12, 12) and a direction (12,).
 
     ``counted`` (joints,): whose coordinates the equations ask for. Those of others are known once a stage is solved.
+    ``loose``: the schedule without blocks between bodies, which are zero where no force turns with the pose; ``is_loose`` (1,): whether the
+    last Jacobian was such.
     """
 
     bodies: np.ndarray
@@ -52,11 +56,16 @@ class Scratch(NamedTuple):
     K: np.ndarray
     direction: np.ndarray
     counted: np.ndarray
+    loose: Schedule
+    is_loose: np.ndarray
 
 
-def new_scratch(bodies: int, axles: int, edges: np.ndarray) -> Scratch:
-    """Room for stages, with the coordinates of all joints."""
-    return Scratch(np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((12, 12)), np.zeros(12), np.ones(len(edges), bool))
+def new_scratch(bodies: int, axles: int, edges: np.ndarray, schedule: Schedule) -> Scratch:
+    """Room for stages on a graph, with the coordinates of all joints."""
+    return Scratch(
+        np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((12, 12)), np.zeros(12), np.ones(len(edges), bool),
+        without(schedule, edges[edges >= 0]), np.zeros(1, bool),
+    )
 
 
 def counted_joints(model: Model) -> np.ndarray:

@@ -14,6 +14,7 @@ from dalembert.formulations.implicit.equations import (
     residual,
     restart,
     rounding_floor,
+    schedule_of,
     turn,
 )
 from dalembert.formulations.implicit.state import recall, record
@@ -28,7 +29,7 @@ from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
 newton = build_newton(
-    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn, schedule=schedule_of),
     residual=residual, restart=restart, move=move, floor=rounding_floor,
 )
 
