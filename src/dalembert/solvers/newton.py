@@ -27,8 +27,6 @@ from dalembert.kernels import inline, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
-#: an iteration that shrinks the residual by at least this factor keeps the factor for the next one
-REUSE = 0.02
 #: an iteration that leaves more than this part of the residual looks whether rounding alone is left
 SLOW = 0.1
 #: shortest step of the line search
@@ -83,7 +81,7 @@ def build_newton(
 ) -> Any:
     """The kernel ``newton(problem, tolerance, max_iterations) -> (outcome, iterations, residual)`` of a kind of problem.
 
-    A factor is used again as long as every iteration shrinks the residual fast. There is always one iteration: with
+    A factor is used again as long as two more iterations that shrink the residual like the last one would do. There is always one iteration: with
     small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever. ``ends_at_rounding``: the
     floor is close to what rounding makes, so that an iteration which gains little below it ends the search.
     A second iteration that draws back leaves the error of the compliance, which may be more than it began with and which the third
@@ -140,7 +138,7 @@ def build_newton(
                 continue
             if ends_at_rounding and new > SLOW * before and new > tolerance and new < floor(problem):
                 return SOLVED, iterations, new
-            fresh = new < REUSE * before
+            fresh = new * (new / before) ** 2 <= tolerance
             size = new
             slow += 1
             if size < STUCK * mark:
