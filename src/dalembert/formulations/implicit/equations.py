@@ -25,12 +25,13 @@ from dalembert.forces.directions import add_directions
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
+from dalembert.formulations.maximal.impulses import subtract_impulse, subtract_impulses
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
 from dalembert.linalg.blocks import clear_block
 from dalembert.model.couplings import evaluate_coupling
 from dalembert.model.frames import frame_rotation
-from dalembert.model.hessians import add_direction, add_row
+from dalembert.model.hessians import add_direction, add_row, add_rows
 from dalembert.model.pose import joint_at_knot, put6, rotate_bodies, write_gradients
 from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, USER_LOAD, Model, Work
 from dalembert.model.rows import consistent, coordinates, row_value
@@ -62,12 +63,6 @@ def add4(a, b, s):
 @inline
 def dot4(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
-
-
-@inline
-def subtract_impulse(r, G, mu):
-    for c in range(6):
-        r[c] -= mu * G[c]
 
 
 @inline
@@ -110,7 +105,7 @@ def balance(stage):
             return 0.0, False
         store4(body.q, quaternion.normalize(q))
     rotate_bodies(bodies)
-    size = 0.0
+    size, per = 0.0, 1.0 / gamma
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
         y, C, Rp = joint_at_knot(bodies, joint)
@@ -120,7 +115,7 @@ def balance(stage):
             coordinates(joint, y, C, at.coordinate)
         write_gradients(joint, at, joint.rows, y, C, Rp)
         for k in range(joint.locks):
-            at.r[k] = row_value(joint, at, k, y, C) / gamma
+            at.r[k] = row_value(joint, at, k, y, C) * per
             size = max(size, abs(at.r[k]))
             if not isfinite(at.r[k]):
                 return 0.0, False
@@ -137,9 +132,8 @@ def balance(stage):
         joint, at = model.joints[i], work.joints[i]
         for k in range(joint.locks, joint.rows):
             size = max(size, law_residual(stage, i, k))
-        for k in range(joint.rows):
-            subtract_impulse(bodies[joint.child].r, at.Gc[k], at.mu[k])
-            subtract_impulse(bodies[joint.parent].r, at.Gp[k], at.mu[k])
+        subtract_impulses(bodies[joint.child].r, at.Gc, at.mu, joint.rows)
+        subtract_impulses(bodies[joint.parent].r, at.Gp, at.mu, joint.rows)
     for i in range(model.couplings.shape[0]):
         size = max(size, coupling_residual(stage, i))
     return size, True
@@ -261,8 +255,7 @@ def jacobian(stage):
         if joint.active or pushes(joint, at):
             own.is_loose[0] = False
             K[:] = 0.0
-            for k in range(joint.rows):
-                add_row(K, joint, at, k, at.mu[k] / gamma, y, C, Rp)
+            add_rows(K, joint, at, at.mu, 1.0 / gamma, y, C, Rp)
             if joint.active:
                 add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
             # K is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
@@ -348,15 +341,21 @@ def add_stiffness(work, joint, edge, K, scale):
     Where the graph has no edge between them, their coupling is left to the iteration.
     """
     blocks, bodies = work.blocks, work.bodies
-    for c in range(6):
-        factor_c = scale if c < 3 else 2.0 * scale
-        for r in range(6):
-            if joint.parent != bodies.shape[0] - 1:
-                blocks[bodies[joint.parent].diagonal].M[r, c] -= factor_c * K[r, c]
-            if edge[0] >= 0:
-                blocks[edge[0]].M[r, c] -= factor_c * K[r, 6 + c]
-                blocks[edge[1]].M[r, c] -= factor_c * K[6 + r, c]
-            blocks[bodies[joint.child].diagonal].M[r, c] -= factor_c * K[6 + r, 6 + c]
+    if joint.parent != bodies.shape[0] - 1:
+        subtract_block(blocks[bodies[joint.parent].diagonal].M, K, 0, 0, scale)
+    subtract_block(blocks[bodies[joint.child].diagonal].M, K, 6, 6, scale)
+    if edge[0] >= 0:
+        subtract_block(blocks[edge[0]].M, K, 0, 6, scale)
+        subtract_block(blocks[edge[1]].M, K, 6, 0, scale)
+
+
+@inline
+def subtract_block(M, K, row, column, scale):
+    """Subtract ``scale`` times six rows and columns of K, by positions and rotations, from a block by (dv, e)."""
+    for r in range(6):
+        for c in range(3):
+            M[r, c] -= scale * K[row + r, column + c]
+            M[r, 3 + c] -= 2.0 * scale * K[row + r, column + 3 + c]
 
 
 @kernel
