@@ -1,4 +1,4 @@
-"""A schedule without the nodes that sleep: those whose unknowns stay as they are and whose other blocks are zero, which then need not be written.
+"""A schedule without blocks that are zero for some time, or without the nodes that sleep: those whose unknowns stay as they are and whose other blocks are zero, which then need not be written.
 
 Blocks and vectors are those of the whole schedule, so that any node may wake. What is left is eliminated in the same order and with the
 same numbers as if the others were there.
@@ -39,9 +39,33 @@ def no_room() -> Room:
     return Room(*(np.zeros(0, np.uint8) for _ in range(2)), *(np.zeros(0, np.int64) for _ in range(7)))
 
 
+def without(schedule: Schedule, blocks: np.ndarray) -> Schedule:
+    """The schedule of a matrix in which some ``blocks`` between nodes are zero and need not be written."""
+    owner = np.repeat(np.arange(len(schedule.sizes)), np.diff(schedule.offset))
+    kept = ~np.isin(schedule.entry, blocks)
+    offset = np.concatenate([[0], np.cumsum(np.bincount(owner[kept], minlength=len(schedule.sizes)))])
+    thin = schedule._replace(
+        offset=offset, neighbour=schedule.neighbour[kept], entry=schedule.entry[kept], fill=np.union1d(schedule.fill, schedule.entry[~kept]),
+    )
+    room = new_room(thin)
+    pivots, edges, pairs, fills = write_compact(thin, room)
+    lengths = dict(pivot=pivots, start=pivots + 1, parent=edges, lower=edges, upper=edges, target=pairs, fill=fills)
+    return thin._replace(**{name: getattr(room, name)[:length].copy() for name, length in lengths.items()})
+
+
 @kernel
 def compact(schedule, room):
-    """The schedule without the nodes that sleep, in the arrays of the room."""
+    """The schedule without the nodes that sleep, in the arrays of the room. For other kernels: they hand no arrays to Python."""
+    pivots, edges, pairs, fills = write_compact(schedule, room)
+    return Schedule(
+        schedule.sizes, room.pivot[:pivots], schedule.diagonal, room.start[: pivots + 1], room.parent[:edges], room.lower[:edges],
+        room.upper[:edges], room.target[:pairs], room.fill[:fills], schedule.offset, schedule.neighbour, schedule.entry,
+    )
+
+
+@kernel
+def write_compact(schedule, room):
+    """Write what is left of the schedule into the room. Returns how many pivots, edges, pairs of them and fills there are."""
     live, asleep = room.live, room.asleep
     nodes = len(schedule.sizes)
     for k in range(len(live)):
@@ -82,7 +106,4 @@ def compact(schedule, room):
         if live[schedule.fill[k]] != 0:
             room.fill[fills] = schedule.fill[k]
             fills += 1
-    return Schedule(
-        schedule.sizes, room.pivot[:pivots], schedule.diagonal, room.start[: pivots + 1], room.parent[:edges], room.lower[:edges],
-        room.upper[:edges], room.target[:pairs], room.fill[:fills], schedule.offset, schedule.neighbour, schedule.entry,
-    )
+    return pivots, edges, pairs, fills

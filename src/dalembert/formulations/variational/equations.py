@@ -19,8 +19,10 @@ from typing import NamedTuple
 
 from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damping, user_load
 from dalembert.forces.laws import coupling_law, servo
+from dalembert.formulations.maximal.impulses import subtract_impulse, subtract_impulses
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
+from dalembert.linalg.blocks import clear_block
 from dalembert.model.couplings import evaluate_coupling, moved_from
 from dalembert.model.frames import relative
 from dalembert.model.pose import add_to_slot, put6
@@ -113,12 +115,6 @@ def flow(G, linear, angular):
     return G[0] * linear[0] + G[1] * linear[1] + G[2] * linear[2] + G[3] * angular[0] + G[4] * angular[1] + G[5] * angular[2]
 
 
-@inline
-def subtract_impulse(r, G, mu):
-    for c in range(6):
-        r[c] -= G[c] * mu
-
-
 @kernel
 def restart(interval):
     """Put the velocities just before the knot in place of an extrapolated guess."""
@@ -178,12 +174,8 @@ def balance(interval):
         y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
         if not consistent(joint, at, C, FLIP):
             return 0.0, False
-        rp = parent.r
-        rc = child.r
         for k in range(joint.locks):
             at.r[k] = row_value(joint, at, k, y, C) * per
-            subtract_impulse(rp, at.Gp[k], at.mu[k])
-            subtract_impulse(rc, at.Gc[k], at.mu[k])
             size = max(size, abs(at.r[k]))
             if at.r[k] != at.r[k]:
                 return 0.0, False
@@ -202,8 +194,8 @@ def balance(interval):
                 if joint.follows[direction]:
                     at.r[k] -= h * servo_at_end(joint, at, direction, moved, dt)[0]
                 size = max(size, row_size(model, joint, at, k))
-            subtract_impulse(rp, at.Gp[k], at.mu[k])
-            subtract_impulse(rc, at.Gc[k], at.mu[k])
+        subtract_impulses(parent.r, at.Gp, at.mu, joint.rows)
+        subtract_impulses(child.r, at.Gc, at.mu, joint.rows)
     for i in range(couplings.shape[0]):
         size = max(size, coupling_residual(model, work, i, dt))
     if model.loads.shape[0] > 0:
@@ -320,7 +312,7 @@ def spin_after(bodies, joint, at, direction, dt):
 @inline
 def rotate_gradient(g, w, s, dt):
     """Gradient by a body-frame rotation at the next pose -> gradient by omega, divided by dt (DESIGN section 5)."""
-    a = dot3(g, w) / s
+    a = dot3(g, w) * (1.0 / s)  # the same for all rows
     c = cross3(g, w)
     half = 0.5 * dt
     return (half * (s * g[0] + a * w[0] - c[0]), half * (s * g[1] + a * w[1] - c[1]), half * (s * g[2] + a * w[2] - c[2]))
@@ -369,9 +361,7 @@ def jacobian(interval):
         body, fixed = bodies[i], model.bodies[i]
         M = work.blocks[body.diagonal].M
         D = momentum_derivative(body, fixed, dt)
-        for r in range(6):
-            for c in range(6):
-                M[r, c] = 0.0
+        clear_block(M)
         M[0, 0] = fixed.mass
         M[1, 1] = fixed.mass
         M[2, 2] = fixed.mass
@@ -389,22 +379,21 @@ def jacobian(interval):
         Rp = load9(parent.Rn)
         y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
         S = work.blocks[at.diagonal].M
+        clear_block(S)
         for k in range(rows):
-            for c in range(rows):
-                S[k, c] = 0.0
             S[k, k] = compliance * joint.soft[k]
         grounded = joint.parent == world
-        wc = load3(child.w)
+        wc, sc = load3(child.w), child.s
         JC = work.blocks[at.block_jc].M
         CJ = work.blocks[at.block_cj].M
         JP = work.blocks[at.block_jc if grounded else at.block_jp].M
         PJ = work.blocks[at.block_cj if grounded else at.block_pj].M
-        wp = load3(parent.w)
+        wp, sp = load3(parent.w), 1.0 if grounded else parent.s
         for k in range(joint.locks):
             force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
-            put6(JC[k], force, rotate_gradient(on_child, wc, child.s, dt))
+            put6(JC[k], force, rotate_gradient(on_child, wc, sc, dt))
             if not grounded:
-                put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+                put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, sp, dt))
         for k in range(joint.locks, rows):
             S[k, k] = 1.0
             direction = joint.row_direction[k]
@@ -419,9 +408,9 @@ def jacobian(interval):
                     _, stiffness, damping = servo_at_end(joint, at, direction, moved, dt)
                     weight -= h * (dt * stiffness + damping)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
-                add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, child.s, dt))
+                add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, sc, dt))
                 if not grounded:
-                    add_to_slot(JP, k, weight, neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+                    add_to_slot(JP, k, weight, neg3(force), rotate_gradient(on_parent, wp, sp, dt))
         for k in range(rows):
             for c in range(6):
                 CJ[c, k] = -at.Gc[k, c]
