@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ from thrown import Throw
 import dalembert as da
 
 
-def thrown(formulation, seed: int, count: int) -> tuple[int, list[str]]:
-    """(how many steps have no solution, what is wrong) with so many throws."""
+def thrown(formulation, seed: int, count: int, *kinds: Sequence[str]) -> tuple[int, list[str]]:
+    """(how many steps have no solution, what is wrong) with so many throws of some kinds at others."""
     failures, found = 0, []
     for number in range(count):
-        throw = Throw.random(np.random.default_rng([seed, number]))
+        throw = Throw.random(np.random.default_rng([seed, number]), *kinds)
         try:
             trajectory = da.Simulation(throw.mechanism, formulation(dt=throw.dt)).run(throw.steps * throw.dt)
         except da.StepFailure as failure:
@@ -40,6 +41,31 @@ def test_many_thrown_pairs(formulation, count):
     failures, found = thrown(formulation, 2026, count)
     assert not found, "\n".join(found)
     assert failures <= 1e-3 * count
+
+
+@pytest.mark.parametrize(("formulation", "count"), [(da.Variational, 14), (da.Implicit, 7), (da.Reduced, 7)], ids=["variational", "implicit", "reduced"])
+def test_thrown_cones(formulation, count):
+    failures, found = thrown(formulation, 11, count, ("cone",), KINDS)
+    assert not found, "\n".join(found)
+    assert failures == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("formulation", "count"), [(da.Variational, 600), (da.Implicit, 200), (da.Reduced, 200)], ids=["variational", "implicit", "reduced"])
+def test_many_thrown_cones(formulation, count):
+    """Two of the thousand have a step without a solution: one of two cones, one of a cone on a box."""
+    failures, found = thrown(formulation, 12, count, ("cone",), KINDS)
+    assert not found, "\n".join(found)
+    assert failures <= 5e-3 * count
+
+
+@pytest.mark.parametrize("number", [16, 51, 73, 104])
+def test_thrown_hulls_with_many_edges(number):
+    """Of so many that not all pairs of them are looked at: they meet with those across the direction between the two."""
+    throw = Throw.random(np.random.default_rng([21, number]), ("large hull",))
+    trajectory = da.Simulation(throw.mechanism, da.Variational(dt=throw.dt)).run(throw.steps * throw.dt)
+    assert not throw.complaints(trajectory)
+    assert trajectory.substeps.max() <= 4
 
 
 @pytest.mark.parametrize(("formulation", "numbers"), [(da.Variational, (91, 377)), (da.Implicit, (91, 111, 238)), (da.Reduced, (31, 91, 214, 377))], ids=["variational", "implicit", "reduced"])
@@ -106,7 +132,7 @@ def test_starts_that_overlap_are_seen():
             simulation.resolve_overlaps()
             simulation.run(0.01)
             number += 1
-    assert number == 21
+    assert number == len(KINDS) * (len(KINDS) + 1) // 2
 
 
 def test_a_body_between_others_is_named_when_a_step_has_no_solution():

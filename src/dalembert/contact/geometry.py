@@ -37,6 +37,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
+#: sine of the angle below which two lines count as parallel
+PARALLEL = 1e-6
 #: sine of the angle to the normal below which a direction of friction says nothing
 PLAIN = 1e-6
 
@@ -62,10 +64,10 @@ def lowest(contact, R, n):
 
 
 @inline
-def rounding(contact, bodies):
-    """How much lower (m) than it is a circle counts at the end of the step, for lying flat."""
-    n = mat_vec(load9(bodies[contact.b].Rn), load3(contact.normal))
-    a = mat_vec(load9(bodies[contact.a].Rn), load3(contact.axis))
+def rounding(contact, Ra, Rb):
+    """How much lower (m) than it is a circle counts on a half-space, for lying flat, with the orientations of both bodies."""
+    n = mat_vec(Rb, load3(contact.normal))
+    a = mat_vec(Ra, load3(contact.axis))
     m = sub3(n, scale3(dot3(n, a), a))
     tilt = dot3(m, m)
     return contact.radius * (sqrt(tilt + FLATNESS * FLATNESS) - sqrt(tilt))
@@ -79,11 +81,17 @@ def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
     d = sub3(xa, xb)
     gap, n = local_distance(ga, gb, shapes.corners, Ra, Rb, d, mat_vec(Rb, load3(contact.normal)), shapes.work[1])
     level = LEVEL * (ga.outer + gb.outer)
-    if straight_part(ga, shapes.corners, Ra, neg3(n), level)[0] == 0:
-        p = mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n))))
-    elif straight_part(gb, shapes.corners, Rb, n, level)[0] == 0:
-        q = mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n)))
+    of_a, u = straight_part(ga, shapes.corners, Ra, neg3(n), level)
+    of_b, w = straight_part(gb, shapes.corners, Rb, n, level)
+    p = mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n))))
+    if of_a == 0:
+        return gap, n, add3(xa, sub3(p, scale3(ga.skin, n)))
+    q = mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n)))
+    if of_b == 0:
         return gap, n, add3(xb, add3(q, scale3(gb.skin, n)))
+    across = cross3(n, w)
+    if of_a == 1 and of_b == 1 and abs(dot3(u, across)) > PARALLEL:  # where two lines cross
+        p = sub3(p, scale3(dot3(add3(d, sub3(p, q)), across) / dot3(u, across), u))
     else:
         p = meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1])
     return gap, n, add3(xa, sub3(p, scale3(ga.skin, n)))
@@ -180,6 +188,7 @@ def friction_axes(contact, n, Ra, Rb):
 def put_rows(contact, n, p, xa, Ra, xb, Rb):
     """Normal, point and rows of a contact at the knot."""
     t, u = friction_axes(contact, n, Ra, Rb)
+    contact.bare = 0
     for c in range(3):
         contact.n0[c] = n[c]
         contact.p0[c] = p[c]
@@ -219,6 +228,33 @@ def put_twist(contact, carrier, Ra, Rb):
     put_torque(contact.Gb[1], neg3(t), Rb)
     put_torque(contact.Gb[2], neg3(u), Rb)
     slide_after_knot(contact)
+
+
+@inline
+def plane_gap(contact, xa, Ra, xb, Rb):
+    """``measure`` of a contact with a half-space, its gap alone."""
+    n = mat_vec(Rb, load3(contact.normal))
+    _, height = lowest(contact, Ra, n)
+    return dot3(n, sub3(xa, xb)) + height - contact.offset
+
+
+@kernel
+def flies(contact, bodies, near):
+    """Whether a contact is further than ``near`` (m) from its half-space, at the knot and at the end: its gaps are written then, and its rows are not."""
+    if contact.kind != PLANE:
+        return False
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    gap = plane_gap(contact, load3(a.x), load9(a.R), load3(b.x), load9(b.R))
+    if gap < near:
+        return False
+    contact.gap0 = gap
+    contact.gap = plane_gap(contact, load3(a.xn), load9(a.Rn), load3(b.xn), load9(b.Rn))
+    if contact.gap < near:
+        return False
+    contact.bare = 1
+    contact.look = AFTER_KNOT
+    return True
 
 
 @kernel
@@ -271,3 +307,14 @@ def at_end(contact, scene, bodies):
         contact.n[c] = n[c]
     put_row(contact.Ha, n, Ra, sub3(p, xa))
     put_row(contact.Hb, neg3(n), Rb, sub3(p, xb))
+
+
+@kernel
+def put_end_gap(contact, scene, bodies):
+    """Write the gap at the pose that the iterate leads to; its gradient too, where that costs little more."""
+    if contact.kind != PLANE:
+        at_end(contact, scene, bodies)
+        return
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    contact.gap = plane_gap(contact, load3(a.xn), load9(a.Rn), load3(b.xn), load9(b.Rn))

@@ -10,11 +10,21 @@ import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
-from dalembert.contact.geometry import at_knot
+from dalembert.contact.geometry import at_knot, rounding
 from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
-from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.records import (
+    CIRCLE_SUPPORT,
+    CONTACT,
+    ENTRY,
+    LIMIT,
+    PLANE,
+    ContactOptions,
+    Scene,
+    Tape,
+    new_tape,
+)
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.contact.twists import twists_of
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
@@ -211,23 +221,18 @@ class TouchingEngine(MaximalEngine):
         """The graph of a scene, whose records are told where their blocks are."""
         world, arrays = self.sizes[0], (scene.contacts, scene.limits)
         graph = self._touching_graph([pair for array in arrays for pair in zip(array["a"].tolist(), array["b"].tolist())], firm)
-        schedule, first = graph.structure.schedule, graph.contacts
-        size = len(schedule.sizes)
-        edges = np.repeat(np.arange(size), np.diff(schedule.offset)) * size + schedule.neighbour
-        order = np.argsort(edges)
-        edges, blocks = edges[order], schedule.entry[order]
+        structure, first = graph.structure, graph.contacts
         for array in arrays:
             if not len(array):
                 continue
             index = np.arange(first, first + len(array))
             first += len(array)
-            array["node"], array["diagonal"] = index, schedule.diagonal[index]
+            array["node"], array["diagonal"] = index, structure.diagonal[index]
             for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
                 body = array[end].astype(np.int64)
                 held = body != world
-                for name, wanted in ((there, index * size + body), (back, body * size + index)):
-                    array[name] = -1
-                    array[name][held] = blocks[np.searchsorted(edges, wanted[held])]
+                array[there] = array[back] = -1
+                array[there][held], array[back][held] = structure.blocks(index[held], body[held]), structure.blocks(body[held], index[held])
         return graph
 
     def felt(self, numbers: np.ndarray, inputs: Inputs) -> Inputs:
@@ -264,7 +269,7 @@ class TouchingEngine(MaximalEngine):
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, work.bodies)
             if i < len(self.standing):
-                note(int(i), float(contacts["gap0"][i]))
+                note(int(i), float(contacts["gap0"][i]) + flat_part(contacts[i], work.bodies))
         for pair in self.scene.shapes.pairs:
             measure_pair(work.bodies, pair, self.scene.shapes)
             if pair["gap"] <= pair["margin"]:
@@ -555,6 +560,13 @@ class TouchingEngine(MaximalEngine):
             if not value <= worst:
                 worst, name = value, f"{self.labels[int(contact['owner'])]!r} (point {int(contact['part'])})"
         return name
+
+
+def flat_part(contact: np.void, bodies: np.ndarray) -> float:
+    """How much (m) of a gap at the knot is missing for a circle that lies flat."""
+    if contact["kind"] != PLANE or contact["support"] != CIRCLE_SUPPORT:
+        return 0.0
+    return rounding(contact, *(tuple(bodies["R"][contact[end]].tolist()) for end in ("a", "b")))
 
 
 def push_apart(bodies: np.ndarray, mass: np.ndarray, ends: tuple[int, ...], gap: float, n: np.ndarray) -> None:
