@@ -75,7 +75,7 @@ class GroundList:
                 law = touching.law(surface, other)
                 if law is not None:
                     if point.friction is not None:
-                        law = replace(law, friction=point.friction, friction_across=None)
+                        law = replace(law, friction=point.friction, friction_across=None, friction_direction=None)
                     if point.restitution is not None:
                         law = replace(law, restitution=point.restitution)
                     self._add(_balls([point.point], point.radius), point, surface, element, law, other)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checks import NAME, checked, coefficient, numbers, shown, spread, unit_quaternion, vector, whole
 from dalembert.errors import ModelError
-from dalembert.mechanism.roughness import check_sides, check_sizes, friction_of, numbers_of
+from dalembert.mechanism.roughness import Rough, roughness
 from dalembert.mechanism.shapes import Placed, Shape, as_axis, unplaced
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION = 0.5, 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """A half-space of the environment: everything with ``normal . x < offset`` is solid. ``velocity`` (3,): that of its surface, along itself.
-
-    Where ``friction_direction`` is given, ``friction`` is that along it and ``friction_across`` that across it.
-    """
+class Ground(Rough):
+    """A half-space of the environment: everything with ``normal . x < offset`` is solid. ``velocity`` (3,): that of its surface, along itself."""
 
     name: str
     normal: np.ndarray
@@ -34,16 +31,9 @@ class Ground:
     layer: int = 1
     mask: int = 1
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    friction_across: float | None = None
-    friction_direction: tuple[float, float, float] | None = None
-    spin_friction: float | None = None
-    rolling_friction: float | None = None
-    stiffness: float | None = None
-    damping: float | None = None
 
     def __post_init__(self) -> None:
-        check_sides(self)
-        check_sizes(self)
+        super().__post_init__()
         if self.friction_direction is not None and np.linalg.norm(np.cross(self.normal, self.friction_direction)) < 1e-6:
             raise ModelError(f"ground {self.name!r}: friction_direction {list(self.friction_direction)} is that of its normal, along which nothing slides")
         if abs(self.normal @ self.velocity) > 1e-9 * np.linalg.norm(self.velocity):
@@ -54,7 +44,7 @@ class Ground:
 
 
 @dataclass(frozen=True, eq=False)
-class Obstacle:
+class Obstacle(Rough):
     """A shape that stands still in the world. ``position`` is that of its centre of mass."""
 
     name: str
@@ -65,16 +55,6 @@ class Obstacle:
     restitution: float
     layer: int = 1
     mask: int = 1
-    friction_across: float | None = None
-    friction_direction: tuple[float, float, float] | None = None
-    spin_friction: float | None = None
-    rolling_friction: float | None = None
-    stiffness: float | None = None
-    damping: float | None = None
-
-    def __post_init__(self) -> None:
-        check_sides(self)
-        check_sizes(self)
 
     def __repr__(self) -> str:
         return f"<obstacle {self.name!r}>"
@@ -130,22 +110,13 @@ class ContactPoint:
 
 
 @dataclass(frozen=True)
-class PairLaw:
+class PairLaw(Rough):
     """Coefficients of one pair, or that it does not collide. ``direction_of``: in whose frame ``friction_direction`` is."""
 
     friction: float
     restitution: float
     collide: bool
-    friction_across: float | None = None
-    friction_direction: tuple[float, float, float] | None = None
     direction_of: str | None = None
-    spin_friction: float | None = None
-    rolling_friction: float | None = None
-    stiffness: float | None = None
-    damping: float | None = None
-
-    def __post_init__(self) -> None:
-        check_sizes(self)
 
 
 #: what a pair may be made of, besides bodies
@@ -195,11 +166,10 @@ class EnvironmentBuilder:
         towards = as_axis(normal, f"ground {name!r}: normal")
         along = vector(velocity, 3, f"ground {name!r}: velocity")
         self._take_name(name, "ground")
-        first, across, direction = friction_of(friction, friction_direction, f"ground {name!r}")
-        ground = Ground(
-            name, towards, offset, *self._touch(name, first, restitution, layer, mask), along, across, direction,
-            **numbers_of(f"ground {name!r}", spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
+        first, rough = roughness(
+            f"ground {name!r}", friction, friction_direction, spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping,
         )
+        ground = Ground(name, towards, offset, *self._touch(name, first, restitution, layer, mask), along, **rough)
         self.grounds.append(ground)
         self._names[name] = ground
         return ground
@@ -219,12 +189,12 @@ class EnvironmentBuilder:
         shape, position = unplaced(shape, position, f"obstacle {name!r}")
         if not isinstance(shape, Shape):
             raise ModelError(f"obstacle {name!r}: shape must be one of dalembert's shapes, got {shape!r}")
-        first, across, direction = friction_of(friction, friction_direction, f"obstacle {name!r}")
+        first, rough = roughness(
+            f"obstacle {name!r}", friction, friction_direction, spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping,
+        )
         element = Obstacle(
             name, shape, vector(position, 3, f"obstacle {name!r}: position"),
-            unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, first, restitution, layer, mask),
-            friction_across=across, friction_direction=direction,
-            **numbers_of(f"obstacle {name!r}", spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
+            unit_quaternion(orientation, f"obstacle {name!r}: orientation"), *self._touch(name, first, restitution, layer, mask), **rough,
         )
         self.obstacles.append(element)
         self._names[name] = element
@@ -325,10 +295,11 @@ class EnvironmentBuilder:
         if names[0] == names[1]:
             raise ModelError(f"contact_pair needs two different bodies, got {names[0]!r} twice")
         what = f"{names[0]} and {names[1]}"
-        first, across, direction = friction_of(friction, friction_direction, repr(what))
+        first, rough = roughness(
+            repr(what), friction, friction_direction, spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping,
+        )
         law = PairLaw(
-            first, coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide), across, direction, None if direction is None else names[0],
-            **numbers_of(repr(what), spin_friction=spin_friction, rolling_friction=rolling_friction, stiffness=stiffness, damping=damping),
+            first, coefficient(restitution, f"restitution of {what!r}", 1.0), bool(collide), None if friction_direction is None else names[0], **rough,
         )
         self.pair_laws[frozenset(names)] = law
         return law

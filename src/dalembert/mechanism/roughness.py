@@ -1,6 +1,7 @@
 """How surfaces resist beyond one coefficient: friction along and across a direction, against spinning and rolling, and compliance."""
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -29,20 +30,37 @@ def friction_of(friction: Any, direction: Any, what: str) -> tuple[float, float 
     return coefficient(along, f"friction of {what}"), coefficient(across, f"friction of {what}"), tuple(found.tolist())
 
 
-def check_sides(element: Any) -> None:
-    """Friction across a direction is said of what has one."""
-    if (element.friction_across is None) != (element.friction_direction is None):
-        raise ModelError(f"{element!r}: friction_across and friction_direction go together; give friction=(along, across) where it is made")
+def roughness(what: str, friction: Any, direction: Any, **given: Any) -> tuple[float, dict[str, Any]]:
+    """Coefficient of friction (along ``direction``, where there is one), and the fields of ``Rough``, all checked."""
+    along, across, unit = friction_of(friction, direction, what)
+    numbers = {name: None if value is None else coefficient(value, f"{name} of {what}") for name, value in given.items()}
+    return along, dict(friction_across=across, friction_direction=unit, **numbers)
 
 
-def check_sizes(element: Any) -> None:
-    """Damping is that of something with a stiffness."""
-    if element.damping is not None and element.stiffness is None:
-        raise ModelError(f"{element!r}: damping is that of a compliant contact; give it a stiffness too")
-    if element.stiffness is not None and not element.stiffness > 0.0:
-        raise ModelError(f"{element!r}: stiffness must be positive, got {element.stiffness:g}; leave it out for a rigid contact")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rough:
+    """What a surface, or a pair of them, has besides a coefficient of friction and a restitution; None where nothing was said.
 
+    With ``friction_direction`` (a unit vector) its ``friction`` is that along it and ``friction_across`` that across it. ``spin_friction`` and
+    ``rolling_friction`` (m) bound torques, ``stiffness`` (N/m) and ``damping`` (N s/m) make contacts give way: see ``Mechanism.ground``.
+    """
 
-def numbers_of(what: str, **given: Any) -> dict[str, float | None]:
-    """Optional numbers by name, checked; None where they were not given."""
-    return {name: None if value is None else coefficient(value, f"{name} of {what}") for name, value in given.items()}
+    friction_across: float | None = None
+    friction_direction: tuple[float, float, float] | None = None
+    spin_friction: float | None = None
+    rolling_friction: float | None = None
+    stiffness: float | None = None
+    damping: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.friction_across is None) != (self.friction_direction is None):
+            raise ModelError(f"{self!r}: friction_across and friction_direction go together; give friction=(along, across) where it is made")
+        if self.damping is not None and self.stiffness is None:
+            raise ModelError(f"{self!r}: damping is that of a compliant contact; give it a stiffness too")
+        if self.stiffness is not None and not self.stiffness > 0.0:
+            raise ModelError(f"{self!r}: stiffness must be positive, got {self.stiffness:g}; leave it out for a rigid contact")
+
+    @property
+    def rough(self) -> dict[str, Any]:
+        """These fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(Rough)}

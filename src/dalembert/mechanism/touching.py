@@ -1,7 +1,7 @@
 """Which things of a mechanism may touch one another, and by which law."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,15 @@ from dalembert.mechanism.environment import (
     Obstacle,
     PairLaw,
 )
-from dalembert.mechanism.roughness import OPTIONAL
+from dalembert.mechanism.roughness import Rough
 from dalembert.mechanism.shapes import Shape
 
 if TYPE_CHECKING:
     from dalembert.mechanism.mechanism import Mechanism
 
-#: what surfaces of the environment may have besides one coefficient of friction
-ROUGH = ("friction_direction", *OPTIONAL)
-
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class Surface(Rough):
     """Something that touches: a shape on a body (index; -1 for the world), or a part of the environment.
 
     ``owner`` is the name by which its contacts are known; ``names`` are those that a pair may mean it by, own name first.
@@ -43,18 +40,12 @@ class Surface:
     shape: Shape | None = None
     position: np.ndarray = field(default_factory=lambda: np.zeros(3))
     orientation: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0, 0.0]))
-    friction_across: float | None = None
-    friction_direction: tuple[float, float, float] | None = None
-    spin_friction: float | None = None
-    rolling_friction: float | None = None
-    stiffness: float | None = None
-    damping: float | None = None
 
 
 def environment_surface(element: Ground | HeightField | Obstacle) -> Surface:
     """What the bodies touch."""
     shape = dict(shape=element.shape, position=element.position, orientation=element.orientation) if isinstance(element, Obstacle) else {}
-    rough = {} if isinstance(element, HeightField) else {name: getattr(element, name) for name in ROUGH}
+    rough = {} if isinstance(element, HeightField) else element.rough
     return Surface(element.name, -1, (element.name,), element.friction, element.restitution, element.layer, element.mask, **shape, **rough)  # type: ignore[arg-type]
 
 
@@ -97,12 +88,11 @@ class Touching:
         rough = next((s for s in (a, b) if s.body < 0), None)  # the environment: of two bodies, pairs alone say more than this
         if rough is None:
             return PairLaw(friction, restitution, True)
-        other, direction = b if rough is a else a, rough.friction_direction
-        across = None if direction is None else _larger(rough.friction_across, other.friction, DEFAULT_FRICTION)
-        return PairLaw(
-            friction, restitution, True, across, direction, None if direction is None else rough.names[0],
-            rough.spin_friction, rough.rolling_friction, rough.stiffness, rough.damping,
-        )
+        law = PairLaw(friction, restitution, True, **rough.rough)
+        if rough.friction_direction is None:
+            return law
+        other = b if rough is a else a
+        return replace(law, direction_of=rough.names[0], friction_across=_larger(rough.friction_across, other.friction, DEFAULT_FRICTION))
 
     def _said(self, a: Surface, b: Surface) -> PairLaw | None:
         if not self.laws:

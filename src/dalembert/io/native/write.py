@@ -140,7 +140,7 @@ def _worded(value: Any) -> Any:
 
 def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
     """Something that touches or pushes; the body it is on goes by its name."""
-    data = {field.name: getattr(element, field.name) for field in fields(element)}
+    data = _values(element)
     if "body" in data:
         data["body"] = data["body"].name
     if "shape" in data:
@@ -148,9 +148,14 @@ def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
     return _drop({name: _plain(value) for name, value in _joined(data).items()})
 
 
+def _values(element: Any) -> dict[str, Any]:
+    """Fields by name, in the order in which they are given."""
+    return {field.name: getattr(element, field.name) for field in sorted(fields(element), key=lambda field: field.kw_only)}
+
+
 def _pair(names: frozenset[str], law: PairLaw) -> dict[str, Any]:
     """How two things touch; that in whose frame a direction of friction is comes first."""
-    data = _joined({field.name: getattr(law, field.name) for field in fields(law)})
+    data = _joined(_values(law))
     first = data.pop("direction_of")
     return _drop(dict(between=sorted(names, key=lambda name: (name != first, name)), **{name: _plain(value) for name, value in data.items()}))
 
