@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.linalg import GraphSystem, Structure
 
-ORDERS = ("best", "depth_first", "stacked", "minimum_degree")
+ORDERS = ("best", "depth_first", "stacked", "minimum_degree", "minimum_degree_reversed")
 
 
 def random_tree(n: int, rng: np.random.Generator) -> list[tuple[int, int]]:

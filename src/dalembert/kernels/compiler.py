@@ -62,6 +62,35 @@ class KernelCompiler(Compiler):
         return pipelines
 
 
+class WholeCompiler(KernelCompiler):
+    """Makes machine code."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = WholeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+class WholeLibrary(JITCodeLibrary):
+    """Machine code of a kernel with all its parts, which are nobody else's: LLVM may strip them of arguments that they do not read (a record
+    of a dozen arrays is 84 numbers) and put into its caller what is called once."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._entries: set[str] = set()
+
+    def add_ir_module(self, module: Any) -> None:
+        self._entries.update(function.name for function in module.functions if not function.is_declaration)
+        super().add_ir_module(module)
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in self._entries:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
 class PartCompiler(KernelCompiler):
     """Stops at LLVM code."""
 
@@ -173,7 +202,7 @@ class Dispatcher(CPUDispatcher):
 
     cache: type[KernelCache]
 
-    def __init__(self, py_func: Callable, locals: Any = None, targetoptions: Any = None, pipeline_class: type = KernelCompiler) -> None:
+    def __init__(self, py_func: Callable, locals: Any = None, targetoptions: Any = None, pipeline_class: type = WholeCompiler) -> None:
         super().__init__(py_func, locals, targetoptions, pipeline_class)
         self._cache = self.cache(py_func)
 

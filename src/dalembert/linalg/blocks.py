@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernels import inline, kernel
-from dalembert.linalg.plain_rows import WIDTH
-from dalembert.linalg.rows import largest, load, replace, scale, store, zeros
+from dalembert.linalg.plain_rows import SINGULAR, SMALLEST, WIDTH
+from dalembert.linalg.rows import largest, load, load_vector, replace, scale, store, zeros
 from dalembert.linalg.rows import subtract as subtract_rows
+from dalembert.linalg.unrolled import invert_in_order
 
 BLOCK = np.dtype([("M", "f8", (WIDTH, WIDTH)), ("scale", "f8", (WIDTH,))])
 """A block ``M``. ``scale`` is for diagonal blocks: the largest entries their columns have had during a factorisation."""
@@ -21,12 +22,6 @@ VECTOR = np.dtype([("v", "f8", (WIDTH,))])
 ALIGNMENT = 64
 """Bytes: a row that straddles two cache lines takes twice as long to load."""
 
-SINGULAR = 1e-14
-"""A pivot below this part of its column's scale counts as zero."""
-
-SMALLEST = 1e-290
-"""A pivot below this counts as zero, since its reciprocal would overflow."""
-
 
 def aligned_zeros(length: int, dtype: np.dtype) -> np.ndarray:
     """Zeroed array of ``length`` records that starts on a cache line."""
@@ -36,59 +31,16 @@ def aligned_zeros(length: int, dtype: np.dtype) -> np.ndarray:
 
 
 @inline
+def clear_block(M):
+    """``M = 0``, padding included."""
+    for i in range(WIDTH):
+        store(M, i, zeros())
+
+
+@inline
 def subtract_scaled(c, a, b):
     """``c - a b`` for rows ``c``, ``b`` and a number ``a``."""
     return subtract_rows(c, scale(a, b))
-
-
-@inline
-def subtract_product(C, A, B, m, k):
-    """``C -= A B`` with A of m x k; rows go in groups of four, which fit in registers with room to spare."""
-    _subtract_four_rows(C, A, B, 0, k)
-    if m > 6:
-        _subtract_four_rows(C, A, B, 4, k)
-    elif m > 4:
-        _subtract_two_rows(C, A, B, 4, k)
-
-
-@inline
-def _subtract_four_rows(C, A, B, i, k):
-    c0 = load(C, i)
-    c1 = load(C, i + 1)
-    c2 = load(C, i + 2)
-    c3 = load(C, i + 3)
-    for l in range(k):
-        b = load(B, l)
-        c0 = subtract_scaled(c0, A[i, l], b)
-        c1 = subtract_scaled(c1, A[i + 1, l], b)
-        c2 = subtract_scaled(c2, A[i + 2, l], b)
-        c3 = subtract_scaled(c3, A[i + 3, l], b)
-    store(C, i, c0)
-    store(C, i + 1, c1)
-    store(C, i + 2, c2)
-    store(C, i + 3, c3)
-
-
-@inline
-def _subtract_two_rows(C, A, B, i, k):
-    c0 = load(C, i)
-    c1 = load(C, i + 1)
-    for l in range(k):
-        b = load(B, l)
-        c0 = subtract_scaled(c0, A[i, l], b)
-        c1 = subtract_scaled(c1, A[i + 1, l], b)
-    store(C, i, c0)
-    store(C, i + 1, c1)
-
-
-@inline
-def multiply_from_right(A, B, m, k):
-    """``A <- A B`` in place, with A of m x k and B of k x k."""
-    for i in range(m):
-        c = zeros()
-        for l in range(k):
-            c = subtract_scaled(c, -A[i, l], load(B, l))
-        store(A, i, c)
 
 
 @inline
@@ -116,10 +68,18 @@ def column_scales(scales, M, n):
 
 @kernel
 def invert(M, scales, n):
+    """``M <- M^-1`` in place for the leading n x n numbers, with pivots from the diagonal where these serve.
+
+    False, with M in ruins, when a pivot vanishes against the scale of its column or a number is not finite.
+    """
+    return invert_in_order(M, load_vector(scales, n), n) or invert_with_search(M, scales, n)
+
+
+@kernel
+def invert_with_search(M, scales, n):
     """``M <- M^-1`` in place for the leading n x n numbers, by Gauss-Jordan with row pivoting.
 
-    False, with M in ruins, when a pivot vanishes against the scale of its column or a number is not finite: a NaN never
-    wins the pivot search and spreads until no candidate is left.
+    False as in ``invert``: a NaN never wins the pivot search and spreads until no candidate is left.
     """
     swaps = 0  # the pivot row of step k in the hexadecimal digit k
     for k in range(n):

@@ -1,4 +1,4 @@
-"""A schedule without the nodes that sleep: those whose unknowns stay as they are and whose other blocks are zero, which then need not be written.
+"""A schedule without blocks that are zero for some time, or without the nodes that sleep: those whose unknowns stay as they are and whose other blocks are zero, which then need not be written.
 
 Blocks and vectors are those of the whole schedule, so that any node may wake. What is left is eliminated in the same order and with the
 same numbers as if the others were there.
@@ -37,6 +37,18 @@ def new_room(schedule: Schedule) -> Room:
 def no_room() -> Room:
     """Room for nothing."""
     return Room(*(np.zeros(0, np.uint8) for _ in range(2)), *(np.zeros(0, np.int64) for _ in range(7)))
+
+
+def without(schedule: Schedule, blocks: np.ndarray) -> Schedule:
+    """The schedule of a matrix in which some ``blocks`` between nodes are zero and need not be written."""
+    owner = np.repeat(np.arange(len(schedule.sizes)), np.diff(schedule.offset))
+    kept = ~np.isin(schedule.entry, blocks)
+    offset = np.concatenate([[0], np.cumsum(np.bincount(owner[kept], minlength=len(schedule.sizes)))])
+    thin = schedule._replace(
+        offset=offset, neighbour=schedule.neighbour[kept], entry=schedule.entry[kept], fill=np.union1d(schedule.fill, schedule.entry[~kept]),
+    )
+    written = compact(thin, new_room(thin))
+    return Schedule(*(array.copy() for array in written))
 
 
 @kernel

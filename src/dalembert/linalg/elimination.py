@@ -40,14 +40,15 @@ def eliminate(
     constraint: np.ndarray,
     offset: np.ndarray,
     neighbour: np.ndarray,
-    position: np.ndarray | None,
+    position: np.ndarray,
+    by_degree: bool,
     limit: int,
     firm: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Eliminate every node and return ``order, start, parents, work``.
 
-    ``neighbour[offset[i]:offset[i + 1]]`` are the neighbours of node i. With a ``position`` per node the nodes go in
-    that order, without one by least degree; constraint nodes wait for support in both, with ``firm`` for one that holds whatever
+    ``neighbour[offset[i]:offset[i + 1]]`` are the neighbours of node i. The nodes go in the order of their
+    ``position``, or ``by_degree`` by least degree and, among equals, in that order; constraint nodes wait for support in both, with ``firm`` for one that holds whatever
     the numbers.
     ``parents[start[k]:start[k + 1]]`` are the neighbours of ``order[k]`` at its turn, ``work`` the multiply-adds of a
     factorisation and a solution; once above ``limit`` the rest is left undone.
@@ -62,18 +63,17 @@ def eliminate(
     nodes["joined"] = nodes["counted"] = -1
     lists = np.zeros(len(neighbour), LIST)
     lists["neighbour"] = neighbour
-    if position is None:
+    nodes["position"] = nodes["score"] = position
+    if by_degree:
         owner = np.repeat(np.arange(n), np.diff(offset))
-        degree = np.bincount(owner, sizes[neighbour], minlength=n)
-        nodes["score"] = np.where(nodes["neighbours"] > 1, degree, 0)
-    else:
-        nodes["position"] = nodes["score"] = position
-    waiting = int(sizes.sum()) + n  # added to the score of nodes that wait: above any degree and any position
+        degree = np.bincount(owner, sizes[neighbour], minlength=n).astype(np.int64)
+        nodes["score"] += n * np.where(nodes["neighbours"] > 1, degree, 0)
+    waiting = n * (int(sizes.sum()) + 1)  # added to the score of nodes that wait: above any degree and any position
     nodes["score"] += waiting * constraint
     heap = np.argsort(nodes["score"], kind="stable")
     nodes["place"][heap] = np.arange(n)
     edges = build_edges(offset, neighbour)
-    return _eliminate(nodes, lists, edges, build_parts(n), heap, position is None, waiting, limit, firm)
+    return _eliminate(nodes, lists, edges, build_parts(n), heap, by_degree, waiting, limit, firm)
 
 
 @allocating
@@ -205,10 +205,9 @@ def _eliminate(nodes, lists, edges, parts, heap, by_degree, waiting, limit, firm
         for a in range(start[k], start[k + 1]):
             p = parents[a]
             _attach(nodes, lists, p, c)
+            score = nodes[p].position
             if by_degree:
-                score = _degree(nodes, lists, parents, p, c, d, a)
-            else:
-                score = nodes[p].position
+                score += n * _degree(nodes, lists, parents, p, c, d, a)
             if nodes[p].constraint and not is_supported(nodes, edges, parts, queue, p, firm):
                 score += waiting
             if score != nodes[p].score:

@@ -6,22 +6,16 @@ and U with the blocks F themselves above it. Nothing here allocates.
 from __future__ import annotations
 
 from dalembert.kernels import inline, kernel
-from dalembert.linalg.blocks import column_scales, invert, multiply_from_right, subtract_product, subtract_scaled
-from dalembert.linalg.plain_rows import WIDTH
-from dalembert.linalg.rows import add, load, load_vector, store, store_vector, subtract, times, zeros
-
-
-@inline
-def _set_zero(M):
-    for i in range(WIDTH):
-        store(M, i, zeros())
+from dalembert.linalg.blocks import clear_block, column_scales, invert, subtract_scaled
+from dalembert.linalg.rows import add, load, load_vector, store_vector, subtract, times, zeros
+from dalembert.linalg.unrolled import multiply_from_right, subtract_product
 
 
 @kernel
 def clear(blocks, schedule):
     """Zero the blocks that are fill only; the caller writes the others before each `factor`."""
     for index in schedule.fill:
-        _set_zero(blocks[index].M)
+        clear_block(blocks[index].M)
 
 
 @kernel
@@ -42,7 +36,7 @@ def factor(blocks, schedule):
         D = blocks[schedule.diagonal[c]]
         if not invert(D.M, D.scale, n):
             for index in range(len(blocks)):
-                _set_zero(blocks[index].M)
+                clear_block(blocks[index].M)
             return c
         for p in range(start[k], start[k + 1]):
             m = sizes[parent[p]]

@@ -18,13 +18,22 @@ from dalembert.linalg.schedule import Schedule, build_schedule
 from dalembert.linalg.support import is_forest
 
 
-def _minimum_degree(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> None:
-    """No positions: `eliminate` picks the node of least degree as it goes."""
+def _as_numbered(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
+    """(n,) position of each node: its number."""
+    return np.arange(len(constraint))
+
+
+def _last_numbered_first(constraint: np.ndarray, offset: np.ndarray, neighbour: np.ndarray) -> np.ndarray:
+    """(n,) position of each node, the other way round."""
+    return np.arange(len(constraint))[::-1].copy()
 
 
 # "best" tries them in this order and keeps the last of equals: minimum degree is seldom far off and bounds the others,
-# and a depth-first order has the pivots that work on each other next to each other.
-_ORDERS = {"minimum_degree": _minimum_degree, "stacked": stacked, "depth_first": depth_first}
+# and a depth-first order has the pivots that work on each other next to each other. Many cycles leave many nodes of one degree: it
+# may matter much which of them goes first. Each gives positions, and says whether least degree goes before them.
+_ORDERS = {
+    "minimum_degree": (_as_numbered, True), "minimum_degree_reversed": (_last_numbered_first, True), "stacked": (stacked, False), "depth_first": (depth_first, False),
+}
 #: times the work of another order that firm support may cost
 PRICE = 1.2
 
@@ -36,7 +45,7 @@ class Structure:
     schedule: Schedule
     """What the compiled kernels take."""
     order_name: str
-    """The order chosen: "minimum_degree", "stacked" or "depth_first"."""
+    """The order chosen: "minimum_degree", "minimum_degree_reversed", "stacked" or "depth_first"."""
     work: int
     """Multiply-adds of a factorisation and a solution."""
 
@@ -96,8 +105,8 @@ def analyse(sizes: ArrayLike, edges: ArrayLike, constraint: ArrayLike | None = N
 
     sizes: numbers per node, from 1 to WIDTH (GraphSystem splits larger nodes). edges: (E, 2) pairs of nodes, either way
     round; duplicates do no harm. constraint: (n,) true for nodes whose diagonal block is zero or nearly so; they are
-    eliminated when their neighbours support them. order: "minimum_degree", "depth_first", "stacked", or "best", the one
-    of them with the least work.
+    eliminated when their neighbours support them. order: "minimum_degree", "minimum_degree_reversed" (of nodes of equal
+    degree, the last one first), "depth_first", "stacked", or "best", the one of them with the least work.
     """
     size = checked_sizes(sizes, WIDTH)
     offset, neighbour = adjacency(len(size), checked_edges(len(size), edges))
@@ -107,12 +116,12 @@ def analyse(sizes: ArrayLike, edges: ArrayLike, constraint: ArrayLike | None = N
 
     most = int(np.iinfo(np.int64).max)
     names = list(_ORDERS) if order == "best" else [order]
-    positions = [_ORDERS[name](mask, offset, neighbour) for name in names]
+    positions = [_ORDERS[name][0](mask, offset, neighbour) for name in names]
 
     def least(limit: int, firm: bool) -> tuple[Any, ...] | None:
         best = None
         for name, position in zip(names, positions):
-            pivot, start, parents, work = eliminate(size, mask, offset, neighbour, position, limit, firm)
+            pivot, start, parents, work = eliminate(size, mask, offset, neighbour, position, _ORDERS[name][1], limit, firm)
             if work <= limit:
                 limit, best = work, (name, pivot, start, parents, work)
         return best

@@ -6,8 +6,15 @@ from dalembert.model.frames import unit_distance
 from dalembert.model.own_rows import add_own
 from dalembert.model.records import DISTANCE, ROTATION, SECOND, SLIDE, TRANSLATION
 from dalembert.model.rows import direction_gradient
-from dalembert.model.turning import add_child_torque, add_distance, add_parent_torque, add_rotation, add_translation
-from dalembert.spatial.tuples import column, load3, load9, scale3
+from dalembert.model.turning import (
+    add_child_torque,
+    add_distance,
+    add_parent_torque,
+    add_rotation,
+    add_rotations,
+    add_translation,
+)
+from dalembert.spatial.tuples import add3, add9, column, load3, load9, outer3, scale3
 
 
 @kernel
@@ -39,6 +46,26 @@ def add_row(K, joint, at, k, size, y, C, Rp):
         add_rotation(K, size, load3(joint.row_a[k]), load3(joint.row_b[k]), C)
     else:
         add_own(K, joint, kind, size, load3(joint.row_a[k]), y, C, Rp)
+
+
+@kernel
+def add_rows(K, joint, at, multipliers, scale, y, C, Rp):
+    """All rows of a joint, with ``scale`` times their multipliers: translations are one force, rotations one sum of axes."""
+    A = (0.0, 0.0, 0.0)
+    M = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    turns = False
+    for k in range(joint.rows):
+        kind, size = joint.row_kind[k], scale * multipliers[k]
+        if joint.row_direction[k] >= 0 or kind > ROTATION:
+            add_row(K, joint, at, k, size, y, C, Rp)
+        elif kind == TRANSLATION:
+            A = add3(A, scale3(size, load3(joint.row_a[k])))
+        else:
+            turns = True
+            M = add9(M, outer3(scale3(size, load3(joint.row_a[k])), load3(joint.row_b[k])))
+    add_translation(K, A, y, C, Rp, load3(joint.point_child))
+    if turns:
+        add_rotations(K, M, C)
 
 
 @kernel

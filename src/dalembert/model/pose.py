@@ -46,12 +46,18 @@ def write_gradients(joint, at, rows, y, C, R_parent):
         put6(at.Gc[k], force, child)
 
 
+@inline
+def rotate_bodies(bodies):
+    """Rotation matrices of the bodies' orientations."""
+    for i in range(bodies.shape[0] - 1):
+        store9(bodies[i].R, quaternion.to_matrix(load4(bodies[i].q)))
+
+
 @kernel
 def evaluate_pose(model, work):
     """Rotations, coordinates and row gradients of all elements."""
     bodies = work.bodies
-    for i in range(bodies.shape[0] - 1):
-        store9(bodies[i].R, quaternion.to_matrix(load4(bodies[i].q)))
+    rotate_bodies(bodies)
     for i in range(model.joints.shape[0]):
         joint = model.joints[i]
         at = work.joints[i]

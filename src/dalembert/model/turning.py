@@ -20,6 +20,7 @@ from dalembert.spatial.tuples import (
     scale3,
     scale9,
     skew,
+    transpose,
 )
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -97,3 +98,16 @@ def add_rotation(K, size, a, b, C):
     add_block(K, 9, 3, -1.0, mat_mul(cross_a, mat_t_mul(C, skew(b))))
     add_block(K, 3, 3, 1.0, mat_mul(cross_b, skew(mat_vec(C, a))))
     add_block(K, 3, 9, -1.0, mat_mul(cross_b, mat_mul(C, skew(a))))
+
+
+@kernel
+def add_rotations(K, M, C):
+    """Rotation rows together, with M the sum of size a b^T: by [u][v] = v u^T - (u . v) 1 and [u] C = C [C^T u], each block is a product of matrices."""
+    N = mat_t_mul(C, transpose(M))
+    P = mat_mul(C, M)
+    trace = scale9(-(N[0] + N[4] + N[8]), IDENTITY)
+    on_child, on_parent = add9(N, trace), add9(P, trace)
+    add_block(K, 9, 9, 1.0, on_child)
+    add_block(K, 9, 3, -1.0, mat_mul_t(on_child, C))
+    add_block(K, 3, 3, 1.0, on_parent)
+    add_block(K, 3, 9, -1.0, mat_mul(on_parent, C))

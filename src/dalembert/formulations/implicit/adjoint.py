@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dalembert.forces.couplings import coupling_rate
 from dalembert.forces.laws import coupling_law
-from dalembert.formulations.implicit.equations import add4, jacobian, residual
+from dalembert.formulations.implicit.equations import add4, count_others, jacobian, residual
 from dalembert.formulations.implicit.state import inverse
 from dalembert.formulations.maximal.pull_forces import (
     EQUATIONS,
@@ -220,6 +220,7 @@ def open_stage(stage, bars):
     _, fine = residual(stage)
     if not fine:
         return False
+    count_others(model, work, stage.own)
     clear(work.blocks, work.schedule)
     jacobian(stage)
     if factor(work.blocks, work.schedule) >= 0:

@@ -20,10 +20,10 @@ from dalembert.formulations.implicit.contact_step import (
 )
 from dalembert.formulations.implicit.contact_tape import new_contact_tape
 from dalembert.formulations.implicit.encounter import recall_pose, solve_encounter
-from dalembert.formulations.implicit.engine import ImplicitEngine
-from dalembert.formulations.implicit.equations import BODY, Stage
+from dalembert.formulations.implicit.engine import ImplicitEngine, example_stage
+from dalembert.formulations.implicit.equations import BODY
 from dalembert.formulations.implicit.options import Implicit
-from dalembert.formulations.implicit.state import ImplicitState, Scratch, new_scratch, recall
+from dalembert.formulations.implicit.state import ImplicitState, Scratch, recall
 from dalembert.formulations.maximal import examples
 from dalembert.formulations.maximal.contact_engine import ContactRecording, Section, TouchingEngine, empty_scene
 from dalembert.formulations.maximal.graph import Graph, build_graph
@@ -37,7 +37,7 @@ NOTHING_KEPT = np.zeros(0, KEPT_CONTACT)
 
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
-    stage = Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0)
+    stage = example_stage()
     yield solve_encounter.part, (Encounter(stage, empty_scene(), 0.0), 0.0, 0, 0.0, 0.0, 0.0)
     yield from examples.reading()
 
@@ -56,6 +56,10 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self.couples = bool(np.any(self.graph.edges >= 0))
         self._untaped = new_contact_tape(*self.sizes, len(self.scene.limits), 0)
 
+    def _counted(self) -> np.ndarray:
+        """All: limits look at any."""
+        return np.ones(self.sizes[1], dtype=bool)
+
     def _velocity(self, state: ImplicitState) -> np.ndarray:
         bodies = state.bodies
         q, w = bodies["q"], bodies["w"]
@@ -68,7 +72,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
 
     def _touching_graph(self, contacts: Sequence[tuple[int, int]], firm: bool = False) -> Graph:
         graph = build_graph(self.model, BODY, couple_bodies=self.couples, contacts=contacts, firm=firm)
-        self.own = self.own._replace(edges=graph.edges)
+        self.own = self.own._replace(edges=graph.edges, loose=graph.work.schedule)
         return graph
 
     def _step_call(

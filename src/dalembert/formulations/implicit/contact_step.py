@@ -13,7 +13,6 @@ from dalembert.formulations.implicit import step
 from dalembert.formulations.implicit.encounter import (
     carry_on,
     combined_end,
-    guess,
     limit_work,
     misfits,
     pose_at_guess,
@@ -68,7 +67,7 @@ def aggregate_stage(parts, state, a, stage, dt):
 
 @inline
 def guess_(parts, state, order):
-    guess(state, parts.own, order)
+    step.guess(state, parts.own, order)
 
 
 @inline

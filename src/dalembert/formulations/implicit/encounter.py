@@ -175,17 +175,6 @@ def carry_on(work, state, dt):
 
 
 @kernel
-def guess(state, own, order):
-    """First guess of a stage: the velocities of the last state, or for ``order`` 2 those of the last two carried on."""
-    for i in range(own.bodies.shape[0]):
-        body, past = own.bodies[i], state.bodies[i]
-        for c in range(3):
-            body.v[c] = 2.0 * past.v[c] - past.v1[c] if order == 2 else past.v[c]
-        for c in range(4):
-            body.w[c] = 2.0 * past.w[c] - past.w1[c] if order == 2 else past.w[c]
-
-
-@kernel
 def pose_at_guess(work, own, gamma):
     """The pose that the guess leads to, into the work: its error is of the second order."""
     for i in range(own.bodies.shape[0]):

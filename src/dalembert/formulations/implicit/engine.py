@@ -12,7 +12,14 @@ from dalembert.formulations.derivatives import Adjoint, Cotangents, Forward, Inp
 from dalembert.formulations.engine import Inputs, KernelCall, Source, Start
 from dalembert.formulations.implicit.equations import BODY, Stage
 from dalembert.formulations.implicit.options import Implicit
-from dalembert.formulations.implicit.state import BODY_STATE, JOINT_STATE, ImplicitState, new_scratch, record
+from dalembert.formulations.implicit.state import (
+    BODY_STATE,
+    JOINT_STATE,
+    ImplicitState,
+    counted_joints,
+    new_scratch,
+    record,
+)
 from dalembert.formulations.implicit.step import StepOptions, newton, run_steps
 from dalembert.formulations.implicit.tableaus import MULTISTEP, TABLEAUS
 from dalembert.formulations.maximal import examples
@@ -32,9 +39,15 @@ from dalembert.solvers.outcomes import SINGULAR, SOLVED, TOO_FAST
 EXACT_NEWTON = 6.0
 
 
+def example_stage() -> Stage:
+    """A stage of nothing."""
+    model, work = examples.model_and_work()
+    return Stage(model, work, new_scratch(0, 0, np.zeros((0, 2), np.int64), work.schedule), 0.0, 0.0)
+
+
 def ahead() -> Jobs:
     """The longest part of a step, and what reads a run."""
-    yield newton.part, (Stage(*examples.model_and_work(), new_scratch(0, 0, np.zeros((0, 2), np.int64)), 0.0, 0.0), 0.0, 0)
+    yield newton.part, (example_stage(), 0.0, 0)
     yield from examples.reading()
 
 
@@ -62,7 +75,9 @@ class ImplicitEngine(MaximalEngine):
             self.compliance, options.tolerance, options.max_iterations, MULTISTEP.get(options.method, 0), self.tableau,
         )
         bodies, joints, _ = self.sizes
-        self.own = new_scratch(bodies, joints if np.any(self.model.joints["armature"] > 0.0) else 0, self.graph.edges)
+        axles = joints if np.any(self.model.joints["armature"] > 0.0) else 0
+        self.own = new_scratch(bodies, axles, self.graph.edges, self.graph.work.schedule)
+        self.own = self.own._replace(counted=self._counted())
 
     def _build(self) -> Graph:
         """The graph with edges between joined bodies, for exact Newton, unless these cost too much fill.
@@ -71,6 +86,10 @@ class ImplicitEngine(MaximalEngine):
         """
         plain, exact = build_graph(self.model, BODY), build_graph(self.model, BODY, couple_bodies=True)
         return exact if exact.structure.work < EXACT_NEWTON * plain.structure.work else plain
+
+    def _counted(self) -> np.ndarray:
+        """(joints,) whose coordinates the equations of a stage ask for."""
+        return counted_joints(self.model)
 
     # ---- states
 

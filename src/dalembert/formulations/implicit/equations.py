@@ -25,13 +25,16 @@ from dalembert.forces.directions import add_directions
 from dalembert.forces.laws import coupling_law, servo
 from dalembert.forces.loads import evaluate_loads
 from dalembert.formulations.implicit.state import Scratch, inverse
+from dalembert.formulations.maximal.impulses import subtract_impulse, subtract_impulses
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
+from dalembert.linalg.blocks import clear_block
+from dalembert.model.couplings import evaluate_coupling
 from dalembert.model.frames import frame_rotation
-from dalembert.model.hessians import add_direction, add_row
-from dalembert.model.pose import evaluate_pose, joint_at_knot, put6
+from dalembert.model.hessians import add_direction, add_row, add_rows
+from dalembert.model.pose import joint_at_knot, put6, rotate_bodies, write_gradients
 from dalembert.model.records import COMPLIANT, CONSTRAINT, GEAR, MAPPED, USER_LOAD, Model, Work
-from dalembert.model.rows import consistent, row_value
+from dalembert.model.rows import consistent, coordinates, row_value
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -60,12 +63,6 @@ def add4(a, b, s):
 @inline
 def dot4(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
-
-
-@inline
-def subtract_impulse(r, G, mu):
-    for c in range(6):
-        r[c] -= mu * G[c]
 
 
 @inline
@@ -107,32 +104,48 @@ def balance(stage):
         if not dot4(q, q) > 0.04:
             return 0.0, False
         store4(body.q, quaternion.normalize(q))
-    evaluate_pose(model, work)
+    rotate_bodies(bodies)
+    size, per = 0.0, 1.0 / gamma
+    for i in range(model.joints.shape[0]):
+        joint, at = model.joints[i], work.joints[i]
+        y, C, Rp = joint_at_knot(bodies, joint)
+        if not consistent(joint, at, C, FLIP):
+            return 0.0, False
+        if own.counted[i]:
+            coordinates(joint, y, C, at.coordinate)
+        write_gradients(joint, at, joint.rows, y, C, Rp)
+        for k in range(joint.locks):
+            at.r[k] = row_value(joint, at, k, y, C) * per
+            size = max(size, abs(at.r[k]))
+            if not isfinite(at.r[k]):
+                return 0.0, False
+    for i in range(model.couplings.shape[0]):
+        evaluate_coupling(model, work, i, False)
     evaluate_loads(model, work)
     if model.loads.shape[0] > 0 or model.couplings.shape[0] > 0:
         for i in range(world):
             a = relative_rate(own.bodies[i], gamma)
             put6(work.velocity[i], load3(own.bodies[i].v), (2.0 * a[1], 2.0 * a[2], 2.0 * a[3]))
         push_on_bodies(model, work, work.velocity, 1)
-    size = inertia_residual(stage)
+    size = max(size, inertia_residual(stage))
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
-        y, C, _ = joint_at_knot(bodies, joint)
-        if not consistent(joint, at, C, FLIP):
-            return 0.0, False
-        for k in range(joint.locks):
-            at.r[k] = row_value(joint, at, k, y, C) / gamma
-            size = max(size, abs(at.r[k]))
-            if not isfinite(at.r[k]):
-                return 0.0, False
         for k in range(joint.locks, joint.rows):
             size = max(size, law_residual(stage, i, k))
-        for k in range(joint.rows):
-            subtract_impulse(bodies[joint.child].r, at.Gc[k], at.mu[k])
-            subtract_impulse(bodies[joint.parent].r, at.Gp[k], at.mu[k])
+        subtract_impulses(bodies[joint.child].r, at.Gc, at.mu, joint.rows)
+        subtract_impulses(bodies[joint.parent].r, at.Gp, at.mu, joint.rows)
     for i in range(model.couplings.shape[0]):
         size = max(size, coupling_residual(stage, i))
     return size, True
+
+
+@kernel
+def count_others(model, work, own):
+    """Coordinates, at the pose of a stage, of the joints whose equations do not ask for them."""
+    for i in range(model.joints.shape[0]):
+        if not own.counted[i]:
+            y, C, _ = joint_at_knot(work.bodies, model.joints[i])
+            coordinates(model.joints[i], y, C, work.joints[i].coordinate)
 
 
 @inline
@@ -232,20 +245,21 @@ def jacobian(stage):
     for i in range(edges.shape[0]):
         for c in range(2):
             if edges[i, c] >= 0:
-                blocks[edges[i, c]].M[:BODY, :BODY] = 0.0
+                clear_block(blocks[edges[i, c]].M)
+    own.is_loose[0] = model.couplings.shape[0] == 0
     for i in range(model.joints.shape[0]):
         joint, at = model.joints[i], work.joints[i]
         if joint.rows == 0 and not joint.active:
             continue
         y, C, Rp = joint_at_knot(work.bodies, joint)
-        K[:] = 0.0
-        for k in range(joint.rows):
-            add_row(K, joint, at, k, at.mu[k], y, C, Rp)
-        K *= 1.0 / gamma
-        if joint.active:
-            add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
-        # K so far is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
-        add_stiffness(work, joint, edges[i], K, gamma * gamma)
+        if joint.active or pushes(joint, at):
+            own.is_loose[0] = False
+            K[:] = 0.0
+            add_rows(K, joint, at, at.mu, 1.0 / gamma, y, C, Rp)
+            if joint.active:
+                add_directions(K, joint, at, y, C, Rp, frame_rotation(joint, C), own.direction)
+            # K is d(force)/d(pose); an impulse changes by gamma K (gamma dv, 2 gamma e)
+            add_stiffness(work, joint, edges[i], K, gamma * gamma)
         if joint.rows == 0:
             continue
         S = blocks[at.diagonal].M
@@ -265,9 +279,15 @@ def jacobian(stage):
 
 
 @inline
+def schedule_of(stage):
+    """Of the blocks that are not zero since the last Jacobian. All of them are written."""
+    return stage.own.loose if stage.own.is_loose[0] else stage.work.schedule
+
+
+@inline
 def inertia_block(M, fixed, iterate, gamma):
     """F3 to F5 of a body by its own unknowns, loads and joints left out."""
-    M[:BODY, :BODY] = 0.0
+    clear_block(M)
     w = load4(iterate.w)
     q = add4(load4(iterate.qp), w, gamma)
     back = inverse(q)
@@ -293,6 +313,15 @@ def inertia_block(M, fixed, iterate, gamma):
 
 
 @inline
+def pushes(joint, at):
+    """Whether a joint has impulses: a first iterate has none."""
+    largest = 0.0
+    for k in range(joint.rows):
+        largest = max(largest, abs(at.mu[k]))
+    return largest > 0.0
+
+
+@inline
 def write_rows(row, col, G, rows):
     """A joint's rows by a body's unknowns (dv, e), and its impulses in the body's equations."""
     for k in range(rows):
@@ -312,15 +341,21 @@ def add_stiffness(work, joint, edge, K, scale):
     Where the graph has no edge between them, their coupling is left to the iteration.
     """
     blocks, bodies = work.blocks, work.bodies
-    for c in range(6):
-        factor_c = scale if c < 3 else 2.0 * scale
-        for r in range(6):
-            if joint.parent != bodies.shape[0] - 1:
-                blocks[bodies[joint.parent].diagonal].M[r, c] -= factor_c * K[r, c]
-            if edge[0] >= 0:
-                blocks[edge[0]].M[r, c] -= factor_c * K[r, 6 + c]
-                blocks[edge[1]].M[r, c] -= factor_c * K[6 + r, c]
-            blocks[bodies[joint.child].diagonal].M[r, c] -= factor_c * K[6 + r, 6 + c]
+    if joint.parent != bodies.shape[0] - 1:
+        subtract_block(blocks[bodies[joint.parent].diagonal].M, K, 0, 0, scale)
+    subtract_block(blocks[bodies[joint.child].diagonal].M, K, 6, 6, scale)
+    if edge[0] >= 0:
+        subtract_block(blocks[edge[0]].M, K, 0, 6, scale)
+        subtract_block(blocks[edge[1]].M, K, 6, 0, scale)
+
+
+@inline
+def subtract_block(M, K, row, column, scale):
+    """Subtract ``scale`` times six rows and columns of K, by positions and rotations, from a block by (dv, e)."""
+    for r in range(6):
+        for c in range(3):
+            M[r, c] -= scale * K[row + r, column + c]
+            M[r, 3 + c] -= 2.0 * scale * K[row + r, column + 3 + c]
 
 
 @kernel
@@ -506,7 +541,7 @@ def move(stage, step):
 
 @inline
 def restart(stage):
-    """The guess is that of the last state already."""
+    """Whoever makes the guess has a safer one."""
     return False
 
 

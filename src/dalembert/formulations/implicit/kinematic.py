@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.forces.loads import apply_inputs, clear_inputs
-from dalembert.formulations.implicit.equations import FLIP, Stage, add4, dot4, residual
+from dalembert.formulations.implicit.equations import FLIP, Stage, add4, count_others, dot4, residual
 from dalembert.formulations.implicit.state import Scratch, recall, record
 from dalembert.formulations.implicit.step import (
     accept,
@@ -428,6 +428,7 @@ def step(model, state, inputs, index, dt, options, work, scratch, after):
     if trapezoid:
         even_acceleration(state, own)
         residual(stage)
+    count_others(model, work, own)
     if not find_impulses(stage, normal, options.tolerance):
         return SINGULAR, iterations, size, gamma
     accept(state, own, gamma, after)

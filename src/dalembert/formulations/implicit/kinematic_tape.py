@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dalembert.forces.loads import clear_inputs
 from dalembert.formulations.implicit.adjoint import add_to4, chain_stage, pull_stage_equations
-from dalembert.formulations.implicit.equations import Stage, add4, residual
+from dalembert.formulations.implicit.equations import Stage, add4, count_others, residual
 from dalembert.formulations.implicit.kinematic import gather, normal_matrix, step
 from dalembert.formulations.implicit.state import record
 from dalembert.formulations.implicit.step import history_of
@@ -177,6 +177,7 @@ def pull_steps(model, work, scratch, tableau, tape, first, last, bars, steps, at
         clear_stage(model, bars)
         begin_stage(model, bars, steps, 0, True, gamma)
         _, fine = residual(stage)
+        count_others(model, work, own)
         if not fine or normal_matrix(model, work, normal) >= 0:
             return False
         for i in range(model.bodies.shape[0] - 1):

@@ -7,8 +7,10 @@ import numpy as np
 
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
 from dalembert.kernels import inline
+from dalembert.linalg.compact import without
+from dalembert.linalg.schedule import Schedule
 from dalembert.model.pose import put6
-from dalembert.model.records import F, fields
+from dalembert.model.records import COMPLIANT, F, Model, fields
 from dalembert.spatial import quaternion
 from dalembert.spatial.tuples import load3, load4, load9, mat_vec, scale3, store3, store4
 
@@ -42,6 +44,10 @@ class ImplicitState(NamedTuple):
 class Scratch(NamedTuple):
     """A stage's own scratch: bodies, axles (one per joint where some inertia is reflected, none otherwise), blocks
     between joined bodies (joints, 2), and room for second derivatives (12, 12) and a direction (12,).
+
+    ``counted`` (joints,): whose coordinates the equations ask for. Those of others are known once a stage is solved.
+    ``loose``: the schedule without blocks between bodies, which are zero where no force turns with the pose; ``is_loose`` (1,): whether the
+    last Jacobian was such.
     """
 
     bodies: np.ndarray
@@ -49,11 +55,24 @@ class Scratch(NamedTuple):
     edges: np.ndarray
     K: np.ndarray
     direction: np.ndarray
+    counted: np.ndarray
+    loose: Schedule
+    is_loose: np.ndarray
 
 
-def new_scratch(bodies: int, axles: int, edges: np.ndarray) -> Scratch:
-    """Room for stages."""
-    return Scratch(np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((12, 12)), np.zeros(12))
+def new_scratch(bodies: int, axles: int, edges: np.ndarray, schedule: Schedule) -> Scratch:
+    """Room for stages on a graph, with the coordinates of all joints."""
+    return Scratch(
+        np.zeros(bodies, BODY_STAGE), np.zeros(axles, AXLE), edges, np.zeros((12, 12)), np.zeros(12), np.ones(len(edges), bool),
+        without(schedule, edges[edges >= 0]), np.zeros(1, bool),
+    )
+
+
+def counted_joints(model: Model) -> np.ndarray:
+    """(joints,) whose coordinates the equations of a stage ask for: by springs, inputs, servos, drives, rows of their own, or couplings."""
+    joints = model.joints
+    own = np.any((joints["row_kind"] > COMPLIANT) & (np.arange(6) < joints["rows"][:, None]), axis=1)
+    return (joints["active"] != 0) | np.any(joints["follows"] != 0, axis=1) | own | (len(model.couplings) > 0)
 
 
 @inline

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.equations import (
     Stage,
+    count_others,
     dot4,
     jacobian,
     load_vector,
@@ -13,6 +14,7 @@ from dalembert.formulations.implicit.equations import (
     residual,
     restart,
     rounding_floor,
+    schedule_of,
     turn,
 )
 from dalembert.formulations.implicit.state import recall, record
@@ -27,13 +29,15 @@ from dalembert.spatial.tuples import load3, load4, store3, store4
 
 #: Newton on the equations of a stage (Quaternion eq. 25, 29, 30)
 newton = build_newton(
-    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn),
+    "newton", __file__, linear=on_graph("newton", __file__, jacobian=jacobian, load_vector=load_vector, turn=turn, schedule=schedule_of),
     residual=residual, restart=restart, move=move, floor=rounding_floor,
 )
 
 
 #: cosine of half the angle (1 rad) that a body of a mechanism with loops may turn in a step
 FAR = 0.8775825618903728
+#: iterations from velocities that are carried on, before those of the last state are tried
+CARRIED_ITERATIONS = 12
 
 
 class StepOptions(NamedTuple):
@@ -104,34 +108,40 @@ def keep_stage(own, stage, gamma):
             body.kw[stage, c] = (body.w[c] - body.wp[c]) / gamma
 
 
-@inline
-def begin(state, own):
-    """First guess of a stage: the velocities of the last state."""
+@kernel
+def guess(state, own, order):
+    """First guess of a stage: the velocities of the last state, or for ``order`` 2 those of the last two carried on."""
     for i in range(own.bodies.shape[0]):
-        store3(own.bodies[i].v, load3(state.bodies[i].v))
-        store4(own.bodies[i].w, load4(state.bodies[i].w))
+        body, past = own.bodies[i], state.bodies[i]
+        for c in range(3):
+            body.v[c] = 2.0 * past.v[c] - past.v1[c] if order == 2 else past.v[c]
+        for c in range(4):
+            body.w[c] = 2.0 * past.w[c] - past.w1[c] if order == 2 else past.w[c]
 
 
-@inline
-def try_stage(model, state, gamma, options, work, own):
-    """A stage from its first guess, with one compliance after the other until it is solved."""
+@kernel
+def try_stage(model, state, gamma, order, options, work, own):
+    """A stage from its first guess of an ``order``, then from that of the first, with one compliance after the other until it is solved."""
     outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-    for attempt in range(len(COMPLIANCES) + NUDGES):
-        softness = COMPLIANCES[attempt] if attempt < len(COMPLIANCES) else COMPLIANCES[0]
+    for attempt in range(2 - order, 1 + len(COMPLIANCES) + NUDGES):
+        softness = COMPLIANCES[attempt - 1] if 1 <= attempt <= len(COMPLIANCES) else COMPLIANCES[0]
         recall(model, work, state)
-        if attempt < len(COMPLIANCES):
-            begin(state, own)
+        if attempt <= len(COMPLIANCES):
+            guess(state, own, 2 if attempt == 0 else 1)
         else:
-            nudge_all(own, attempt)
+            nudge_all(own, attempt - 1)
         clear_impulses(model, work)
         outcome, spent, size = newton(
-            Stage(model, work, own, gamma, softness * options.compliance), options.tolerance, options.max_iterations,
+            Stage(model, work, own, gamma, softness * options.compliance), options.tolerance,
+            min(CARRIED_ITERATIONS, options.max_iterations) if attempt == 0 else options.max_iterations,
         )
         iterations += spent
-        if outcome == SOLVED or options.compliance == 0.0:
+        if outcome == SOLVED or (options.compliance == 0.0 and attempt > 0):
             break
     if outcome == SOLVED and options.compliance > 0.0 and turns_far(state, own, gamma):
         return TOO_FAST, iterations, size
+    if outcome == SOLVED:
+        count_others(model, work, own)
     return outcome, iterations, size
 
 
@@ -163,12 +173,12 @@ def nudge_all(own, attempt):
 
 
 @inline
-def multistep_step(model, state, targets, dt, options, work, own, after):
-    """One step of a BDF formula (eq. 25) to the ``targets`` at its end."""
+def multistep_step(model, state, targets, dt, history, options, work, own, after):
+    """One step of a BDF formula (eq. 25) to the ``targets`` at its end, with ``history`` steps of that length behind it."""
     gamma = bdf_gamma(options.multistep, dt)
     aggregate_bdf(state, own, options.multistep)
     set_targets(model, work, targets)
-    outcome, iterations, size = try_stage(model, state, gamma, options, work, own)
+    outcome, iterations, size = try_stage(model, state, gamma, order_of_guess(history), options, work, own)
     if outcome == SOLVED:
         accept(state, own, gamma, after)
     return outcome, iterations, size
@@ -198,7 +208,7 @@ def dirk_step(model, state, targets, dt, options, work, own, after):
         gamma = dt * tableau.a[stage, stage]
         set_targets(model, work, targets[stage])
         aggregate_stage(state, own, tableau.a, stage, dt)
-        outcome, iterations, size = try_stage(model, state, gamma, options, work, own)
+        outcome, iterations, size = try_stage(model, state, gamma, 1, options, work, own)
         total += iterations
         if outcome != SOLVED:
             return outcome, total, size
@@ -287,6 +297,12 @@ def history_of(clock, dt):
 
 
 @inline
+def order_of_guess(history):
+    """Whether velocities can be carried on from the last two knots: they are a step of the same length apart."""
+    return 2 if history >= 1.0 else 1
+
+
+@inline
 def step(model, state, inputs, index, dt, options, work, own, after):
     """One step of length ``dt`` with the inputs ``index``. Returns (outcome, iterations, residual).
 
@@ -295,7 +311,7 @@ def step(model, state, inputs, index, dt, options, work, own, after):
     apply_inputs(model, work, inputs, index)
     targets, history = inputs.target[index + 1], history_of(state.clock, dt)
     if options.multistep == 1 or (options.multistep == 2 and history >= 1.0):
-        outcome, iterations, size = multistep_step(model, state, targets, dt, options, work, own, after)
+        outcome, iterations, size = multistep_step(model, state, targets, dt, history, options, work, own, after)
     else:
         between = inputs.stage[min(index, inputs.stage.shape[0] - 1)]
         outcome, iterations, size = dirk_step(model, state, between, dt, options, work, own, after)

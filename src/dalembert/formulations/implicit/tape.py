@@ -7,7 +7,7 @@ import numpy as np
 
 from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.adjoint import add_to4, open_stage, pull_spin, pull_stage, pull_turn
-from dalembert.formulations.implicit.equations import Stage, residual
+from dalembert.formulations.implicit.equations import Stage, count_others, residual
 from dalembert.formulations.implicit.state import inverse, record
 from dalembert.formulations.implicit.step import (
     accept,
@@ -18,6 +18,7 @@ from dalembert.formulations.implicit.step import (
     finish,
     history_of,
     keep_stage,
+    order_of_guess,
     try_stage,
 )
 from dalembert.formulations.implicit.tableaus import MOST_STAGES
@@ -110,7 +111,7 @@ def tape_step(model, state, inputs, index, dt, options, work, own, tape, entry):
         gamma = bdf_gamma(options.multistep, dt)
         aggregate_bdf(state, own, options.multistep)
         set_targets(model, work, targets)
-        outcome, total, size = try_stage(model, state, gamma, options, work, own)
+        outcome, total, size = try_stage(model, state, gamma, order_of_guess(history), options, work, own)
         if outcome != SOLVED:
             return outcome, total, size, 0
         keep_solved(model, state, work, own, tape, entry, gamma, dt, 0, 1, options.multistep)
@@ -122,7 +123,7 @@ def tape_step(model, state, inputs, index, dt, options, work, own, tape, entry):
             gamma = dt * tableau.a[number, number]
             set_targets(model, work, between[number])
             aggregate_stage(state, own, tableau.a, number, dt)
-            outcome, iterations, size = try_stage(model, state, gamma, options, work, own)
+            outcome, iterations, size = try_stage(model, state, gamma, 1, options, work, own)
             total += iterations
             if outcome != SOLVED:
                 return outcome, total, size, 0
@@ -185,6 +186,7 @@ def evaluate_stage(stage):
     """The equations at the iterate in work and scratch; False when that is of no use."""
     aim_all(stage.model, stage.work)
     _, fine = residual(stage)
+    count_others(stage.model, stage.work, stage.own)
     return fine
 
 

@@ -260,7 +260,7 @@ class MaximalEngine:
         )
 
     def trusted(self, recording: Recording) -> np.ndarray:
-        """(N,) with ``exact``: knots whose recorded forces hold there."""
+        """(N,) knots whose recorded forces hold there without looking at their neighbours."""
         return np.zeros(len(recording.step_before), dtype=bool)
 
     # ---- failures

@@ -110,8 +110,8 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
     With ``exact`` the momenta were recorded at the knots themselves. Otherwise a knot's momentum is its left limit plus the
     half kick of the interval before, projected on the joints. Where no force was recorded for the knot itself it comes from
     an acceleration-level solve, and replaces what was recorded: at the ends of a run and where steps change or were divided;
-    and everywhere with ``exact``, since multipliers of stages and first steps do not converge, unless the knot is ``trusted``
-    (N,). Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
+    and everywhere with ``exact``, since multipliers of stages and first steps do not converge; never where a knot is ``trusted``
+    (N,), whose forces hold or are not asked for. Velocities of such steps may miss the joints by the error of the method, but not those that forces are taken for.
     ``prescribed`` (2, N, joints, 6): rates and accelerations of the driven directions; NaN for a rate that is not known, which is
     then the one just before the knot.
     """
@@ -156,7 +156,7 @@ def motion_series(model, work, compliance, recording, inputs, prescribed, motion
                     wanted[i, c] = recording.momentum[knot, i, c] + half * bodies[i].load[c]
             project(model, work, compliance, wanted, half, 1e-13, velocity[knot], impulse, coupling_impulse)
             joint_rates(model, work, velocity[knot], motion.rate[knot])
-            known = is_kick(recording, knot)
+            known = trusted[knot] or is_kick(recording, knot)
         evaluate_loads(model, work)
         moving = closed if exact and not known else velocity[knot]
         push_on_bodies(model, work, moving, 1)

@@ -12,7 +12,7 @@ from dalembert.spatial.tuples import dot3, load3, load9, mat_vec
 
 
 class Sight(NamedTuple):
-    """Room for what ``see`` reads. ``coordinate`` (joints, 6): before, those to unwrap against; ``energy`` (2,): total and kinetic, J.
+    """Room for what ``see`` reads, forces not among it, for which the knot is ``trusted``. ``coordinate`` (joints, 6): before, those to unwrap against; ``energy`` (2,): total and kinetic, J.
 
     ``prescribed`` (2, 1, joints, 6): rates of driven directions, NaN where they are not known, and accelerations, which do not matter here.
     """

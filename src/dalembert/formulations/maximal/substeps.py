@@ -34,7 +34,8 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
     done, adaptive = 0, getattr(engine.options, "accuracy", None) is not None
     while done < count:
         knot = first + done
-        if not adaptive and not lingering(engine, numbers, dt):
+        whole = not adaptive and not lingering(engine, numbers, dt)
+        if whole:
             made = engine.run(numbers, recording, source.window(knot, count - done), knot, count - done, dt)
             if engine.tape is not None:
                 engine.tape.steps += [Step(knot + i, 0.0, 1.0) for i in range(made)]
@@ -46,7 +47,7 @@ def advance(engine: MaximalEngine, numbers: np.ndarray, recording: Recording, so
         if adaptive:
             covered = choose_steps(cover, engine)
         elif engine.lingers:
-            covered = settle(cover, engine) or split(cover, engine)
+            covered = settle(cover, engine, whole) or split(cover, engine)
         else:
             covered = split(cover, engine)
         if not covered:
@@ -89,22 +90,24 @@ def fewest(cover: Cover, engine: MaximalEngine) -> int:
     return max(round(log2(cover.dt / last)) - 1, 0) if last > 0.0 else 0
 
 
-def settle(cover: Cover, engine: MaximalEngine) -> bool:
-    """Cover an interval in the fewest steps, no less than half of those of the interval before, of which twice as many leave no other energy."""
-    before, least = cover.keep_state(), fewest(cover, engine)
-    coarse, solved, most = None, -1, engine.options.max_halvings
+def settle(cover: Cover, engine: MaximalEngine, failed: bool) -> bool:
+    """Cover an interval in the fewest steps, no less than half of those of the interval before, of which twice as many leave no other energy.
+
+    ``failed``: one step has just been tried in vain.
+    """
+    before, least = cover.keep_state(), max(fewest(cover, engine), int(failed))
+    coarse, solved, covered, most = None, -1, None, engine.options.max_halvings
     for halving in range(least, most + 1):
         if halving > most or not cover.parts(before, 1 << halving):
             coarse = None
             continue
         most = most if solved >= 0 else min(most, halving + DEEPEST)
-        fine, solved = cover.energies(), halving
+        fine = cover.energies()
         if coarse is not None and alike(engine, coarse, fine, cover.dt):
-            cover.restore(before)
-            return cover.parts(before, 1 << (halving - 1))
-        coarse = fine
+            break
+        coarse, solved, covered = fine, halving, cover.keep_covered()
         cover.restore(before)
-    return solved >= 0 and cover.parts(before, 1 << solved)
+    return covered is not None and cover.cover_again(before, covered, 1 << solved)
 
 
 def alike(engine: MaximalEngine, coarse: tuple[float, float], fine: tuple[float, float], dt: float) -> bool:
@@ -171,6 +174,20 @@ class Cover:
         """Go back to a state that was kept."""
         self.numbers[:] = kept[0]
         self.engine.go_back(self.recording, kept[1])
+
+    def keep_covered(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The state at the end of the interval and what was recorded of it, for ``cover_again``."""
+        return self.numbers.copy(), [array[self.knot : self.knot + 2].copy() for array in self.recording]
+
+    def cover_again(self, before: tuple[np.ndarray, object], covered: tuple[np.ndarray, list[np.ndarray]], count: int) -> bool:
+        """Cover the interval as when ``covered`` was kept, in ``count`` equal steps from ``before``; what a log has forgotten is made anew."""
+        self.restore(before)
+        if before[1] is not None:
+            return self.parts(before, count)
+        self.numbers[:] = covered[0]
+        for array, rows in zip(self.recording, covered[1]):
+            array[self.knot : self.knot + 2] = rows
+        return True
 
     def step(self, start: float, length: float) -> bool:
         """One step over a part of the interval (fractions of it); returns whether it has a solution."""

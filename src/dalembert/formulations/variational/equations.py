@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from dalembert.forces.bodies import add_load_derivatives, load_wrench, user_damping, user_load
 from dalembert.forces.laws import coupling_law, servo
+from dalembert.formulations.maximal.impulses import subtract_impulse, subtract_impulses
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
 from dalembert.model.couplings import evaluate_coupling, moved_from
@@ -113,12 +114,6 @@ def flow(G, linear, angular):
     return G[0] * linear[0] + G[1] * linear[1] + G[2] * linear[2] + G[3] * angular[0] + G[4] * angular[1] + G[5] * angular[2]
 
 
-@inline
-def subtract_impulse(r, G, mu):
-    for c in range(6):
-        r[c] -= G[c] * mu
-
-
 @kernel
 def restart(interval):
     """Put the velocities just before the knot in place of an extrapolated guess."""
@@ -178,12 +173,8 @@ def balance(interval):
         y, C = relative(joint, load3(parent.xn), load9(parent.Rn), load3(child.xn), load9(child.Rn))
         if not consistent(joint, at, C, FLIP):
             return 0.0, False
-        rp = parent.r
-        rc = child.r
         for k in range(joint.locks):
             at.r[k] = row_value(joint, at, k, y, C) * per
-            subtract_impulse(rp, at.Gp[k], at.mu[k])
-            subtract_impulse(rc, at.Gc[k], at.mu[k])
             size = max(size, abs(at.r[k]))
             if at.r[k] != at.r[k]:
                 return 0.0, False
@@ -202,8 +193,8 @@ def balance(interval):
                 if joint.follows[direction]:
                     at.r[k] -= h * servo_at_end(joint, at, direction, moved, dt)[0]
                 size = max(size, row_size(model, joint, at, k))
-            subtract_impulse(rp, at.Gp[k], at.mu[k])
-            subtract_impulse(rc, at.Gc[k], at.mu[k])
+        subtract_impulses(parent.r, at.Gp, at.mu, joint.rows)
+        subtract_impulses(child.r, at.Gc, at.mu, joint.rows)
     for i in range(couplings.shape[0]):
         size = max(size, coupling_residual(model, work, i, dt))
     if model.loads.shape[0] > 0:
