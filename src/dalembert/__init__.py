@@ -42,7 +42,7 @@ from dalembert.mechanism.joints import *  # noqa: F403  # pyright: ignore[report
 from dalembert.mechanism.mechanism import Mechanism
 from dalembert.mechanism.moving_joints import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 from dalembert.mechanism.sensors import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
-from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Placed, Rod, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Composite, Cone, Cylinder, Ellipsoid, Placed, Rod, Sphere
 from dalembert.mechanism.visuals import Mesh
 from dalembert.simulation.aims import Aim
 from dalembert.simulation.simulation import Simulation
@@ -62,6 +62,7 @@ __all__ = [
     "BudgetError",
     "Capsule",
     "Composite",
+    "Cone",
     "ControlError",
     "Convex",
     "Cylinder",

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 import dalembert as da
 from dalembert.mechanism.shapes import Shape
 
-KINDS = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")
+KINDS = ("sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull")
 
 #: position, rotation matrix and shape
 Placed = tuple[np.ndarray, np.ndarray, Shape]
@@ -32,6 +32,8 @@ def random_shape(kind: str, random: np.random.Generator) -> Shape:
         return da.Box(size=random.uniform(0.05, 0.3, size=3).tolist(), mass=1.0)
     if kind == "cylinder":
         return da.Cylinder(radius=random.uniform(0.03, 0.15), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3).tolist())
+    if kind == "cone":
+        return da.Cone(radius=random.uniform(0.03, 0.15), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3).tolist())
     if kind == "ellipsoid":
         return da.Ellipsoid(semi_axes=random.uniform(0.03, 0.2, size=3).tolist(), mass=1.0)
     return da.Convex(points=0.1 * random.normal(size=(random.integers(5, 16), 3)), mass=1.0)
@@ -45,6 +47,8 @@ def half_thickness(shape: Shape) -> float:
         return 0.5 * min(shape.size)
     if isinstance(shape, da.Cylinder):
         return min(shape.radius, 0.5 * shape.length)
+    if isinstance(shape, da.Cone):
+        return min(0.25 * shape.length, 0.75 * shape.length * shape.radius / float(np.hypot(shape.radius, shape.length)))
     if isinstance(shape, da.Ellipsoid):
         return min(shape.semi_axes)
     assert isinstance(shape, da.Convex)
@@ -60,6 +64,9 @@ def support(shape: Shape, u: np.ndarray) -> float:
     if isinstance(shape, da.Cylinder):
         along = float(u @ np.asarray(shape.axis, dtype=float))
         return 0.5 * shape.length * abs(along) + shape.radius * float(np.linalg.norm(np.cross(u, np.asarray(shape.axis, dtype=float))))
+    if isinstance(shape, da.Cone):
+        along = float(u @ np.asarray(shape.axis, dtype=float))
+        return max(0.75 * shape.length * along, shape.radius * float(np.linalg.norm(np.cross(u, np.asarray(shape.axis, dtype=float)))) - 0.25 * shape.length * along)
     if isinstance(shape, da.Ellipsoid):
         return float(np.linalg.norm(np.asarray(shape.semi_axes) * u))
     if isinstance(shape, da.Box):
@@ -108,8 +115,8 @@ def coal_shape(shape: Shape) -> tuple[Any, np.ndarray]:
     turn = np.eye(3)
     if isinstance(shape, da.Sphere):
         made = coal.Sphere(shape.radius)
-    elif isinstance(shape, da.Capsule | da.Cylinder):
-        made = (coal.Capsule if isinstance(shape, da.Capsule) else coal.Cylinder)(shape.radius, shape.length)
+    elif isinstance(shape, da.Capsule | da.Cylinder | da.Cone):
+        made = getattr(coal, type(shape).__name__)(shape.radius, shape.length)
         turn = Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])[0].as_matrix()
     elif isinstance(shape, da.Ellipsoid):
         made = coal.Ellipsoid(*shape.semi_axes)
@@ -132,7 +139,8 @@ def by_coal(a: Placed, b: Placed) -> tuple[float, np.ndarray]:
     placed = []
     for x, R, shape in (a, b):
         made, turn = coal_shape(shape)
-        placed += [made, coal.Transform3s(R @ turn, np.asarray(x, dtype=float))]
+        middle = shape.center_of_mass if isinstance(shape, da.Cone) else np.zeros(3)  # coal has cones from half their length
+        placed += [made, coal.Transform3s(R @ turn, np.asarray(x - R @ middle, dtype=float))]
     result = coal.DistanceResult()
     distance = float(coal.distance(*placed, coal_request(), result))
     n = -np.asarray(result.normal, dtype=float).ravel()

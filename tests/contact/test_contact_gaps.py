@@ -16,12 +16,13 @@ SHAPES = {
     "sphere": da.Sphere(radius=0.2, mass=1.0),
     "capsule": da.Capsule(radius=0.1, length=0.3, mass=1.0, axis=(1, 2, 2)),
     "cylinder": da.Cylinder(radius=0.15, length=0.3, mass=1.0, axis="x"),
+    "cone": da.Cone(radius=0.15, length=0.3, mass=1.0, axis=(2, -1, 2)),
     "ellipsoid": da.Ellipsoid(semi_axes=(0.1, 0.2, 0.3), mass=1.0),
     "box": da.Box(size=(0.2, 0.3, 0.4), mass=1.0),
     "hull": da.Convex(points=np.random.default_rng(2).normal(size=(12, 3)) * 0.2, mass=1.0),
     "composite": da.Composite(parts=[(da.Sphere(radius=0.1, mass=1.0), (0.2, 0, 0)), (da.Box(size=(0.1, 0.2, 0.1), mass=1.0), (-0.1, 0, 0.1), (1, 0.3, 0, 0.2))]),
 }
-CONVEX = ("sphere", "capsule", "cylinder", "ellipsoid", "box", "hull")
+CONVEX = ("sphere", "capsule", "cylinder", "cone", "ellipsoid", "box", "hull")
 PAIRS = [(a, b) for i, a in enumerate(CONVEX) for b in CONVEX[i:]]
 
 
@@ -57,6 +58,11 @@ def surface(shape: Shape, count: int = 4000) -> np.ndarray:
         across = u - np.outer(u @ axis, axis)
         across *= shape.radius / np.linalg.norm(across, axis=1)[:, None]
         return np.concatenate([across + 0.5 * shape.length * axis, across - 0.5 * shape.length * axis])
+    if isinstance(shape, da.Cone):
+        axis = np.asarray(shape.axis, dtype=float)
+        across = u - np.outer(u @ axis, axis)
+        across *= shape.radius / np.linalg.norm(across, axis=1)[:, None]
+        return np.concatenate([across - 0.25 * shape.length * axis, 0.75 * shape.length * axis[None]])
     return corners(shape)
 
 
@@ -85,10 +91,9 @@ def oracle_shape(shape):
     coal = pytest.importorskip("coal")
     if isinstance(shape, da.Sphere):
         return coal.Sphere(shape.radius), np.eye(3)
-    if isinstance(shape, da.Capsule | da.Cylinder):
+    if isinstance(shape, da.Capsule | da.Cylinder | da.Cone):
         turn = Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])[0]
-        kind = coal.Capsule if isinstance(shape, da.Capsule) else coal.Cylinder
-        return kind(shape.radius, shape.length), turn.as_matrix()
+        return getattr(coal, type(shape).__name__)(shape.radius, shape.length), turn.as_matrix()
     if isinstance(shape, da.Ellipsoid):
         return coal.Ellipsoid(*shape.semi_axes), np.eye(3)
     if isinstance(shape, da.Box):
@@ -105,7 +110,8 @@ def oracle_distance(bodies) -> float:
     for position, orientation, shape in bodies:
         geometry, turn = oracle_shape(shape)
         R = Rotation.from_quat(orientation, scalar_first=True).as_matrix() @ turn
-        placed += [geometry, coal.Transform3s(R, np.asarray(position, dtype=float))]
+        middle = 0.25 * shape.length * R[:, 2] if isinstance(shape, da.Cone) else 0.0
+        placed += [geometry, coal.Transform3s(R, np.asarray(position + middle, dtype=float))]
     request = coal.DistanceRequest()
     request.gjk_tolerance = 1e-10
     return float(coal.distance(*placed, request, coal.DistanceResult()))

@@ -1,6 +1,7 @@
 """Pairs of bodies thrown at each other, and what an oracle says of their run."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
+#: kinds of the throws that tests name by their numbers
+NUMBERED = tuple(kind for kind in KINDS if kind != "cone")
 #: part of the kinetic energy by which the whole of it may rise
 GAIN = 0.02
 #: part of the thinner body's half thickness by which straight ways between knots may overlap: a little more than what is promised
@@ -26,15 +29,15 @@ class Throw:
     steps: int
 
     @classmethod
-    def random(cls, random: np.random.Generator) -> Throw:
-        """Speeds of 1 to 20 m/s, steps of 1 or 5 ms."""
+    def random(cls, random: np.random.Generator, kinds: Sequence[str] = NUMBERED, others: Sequence[str] = ()) -> Throw:
+        """Speeds of 1 to 20 m/s, steps of 1 or 5 ms; one of some ``kinds`` at one of some ``others``, or of the same."""
         speed, dt = float(np.exp(random.uniform(0.0, np.log(20.0)))), float(random.choice([1e-3, 5e-3]))
         toward, far = random.normal(size=3), random.uniform(0.4, 0.8)
         toward /= np.linalg.norm(toward)
         mechanism = da.Mechanism("thrown", gravity=(0, 0, 0))
         turns = random.normal(size=(2, 4))
         places = -far * toward + 0.05 * random.normal(size=3), np.zeros(3)
-        shapes = [random_shape(str(random.choice(KINDS)), random) for _ in "ab"]
+        shapes = [random_shape(str(random.choice(some)), random) for some in (kinds, others or kinds)]
         matrices = Rotation.from_quat(turns, scalar_first=True).as_matrix()
         while least_distance((places[0], matrices[0], shapes[0]), (places[1], matrices[1], shapes[1])) < 0.0:  # two large ones
             places, far = (places[0] - 0.1 * toward, places[1]), far + 0.1

@@ -12,6 +12,7 @@ import dalembert as da
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contact"))
 
+from convex_oracle import KINDS  # pyright: ignore[reportMissingImports]
 from thrown import Throw  # pyright: ignore[reportMissingImports]
 
 FORMULATIONS = (da.Variational, da.Implicit, da.Reduced)
@@ -19,7 +20,7 @@ FORMULATIONS = (da.Variational, da.Implicit, da.Reduced)
 
 def throw(random: np.random.Generator, folder: Path, trial: int) -> None:
     """Two bodies meet: no overlap at a knot, nothing passes through, no impulse that is not due, no energy out of nothing."""
-    one = Throw.random(random)
+    one = Throw.random(random, KINDS)
     formulation = FORMULATIONS[trial % len(FORMULATIONS)]
     program = "\n".join([
         f"# {one.steps} steps of {formulation.__name__}(dt={one.dt}); see Throw in tests/contact/thrown.py",

@@ -60,7 +60,7 @@ LATER = object()
 #: classes and functions by name with what they need
 MADE: dict[str, dict[str, Any]] = {
     "Bearing": dict(friction=0.1, radius=0.01), "Box": dict(size=(1, 1, 1), mass=1.0), "Sphere": dict(radius=1.0, mass=1.0),
-    "Capsule": dict(radius=0.1, length=1.0, mass=1.0), "Cylinder": dict(radius=0.1, length=1.0, mass=1.0), "Rod": dict(radius=0.1, length=1.0, mass=1.0),
+    "Capsule": dict(radius=0.1, length=1.0, mass=1.0), "Cylinder": dict(radius=0.1, length=1.0, mass=1.0), "Cone": dict(radius=0.1, length=1.0, mass=1.0), "Rod": dict(radius=0.1, length=1.0, mass=1.0),
     "Ellipsoid": dict(semi_axes=(1, 2, 2), mass=1.0), "Convex": dict(points=CORNERS, mass=1.0), "Composite": dict(parts=[(BALL, (0, 0, 0))]),
     "Mesh": dict(vertices=TRIANGLE, faces=[(0, 1, 2)]), "Servo": dict(stiffness=1.0), "Variational": dict(dt=0.01), "Implicit": dict(dt=0.01),
     "Reduced": dict(dt=0.01), "Mechanism": {}, "CompositeJoint": dict(first=da.Revolute(), second=da.Prismatic()), "SplineCurve": dict(frames=FRAMES),

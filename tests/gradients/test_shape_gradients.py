@@ -35,6 +35,7 @@ EGG = da.Ellipsoid(semi_axes=(0.1, 0.15, 0.2), mass=1.0)
 DRUM = da.Cylinder(radius=0.1, length=0.3, mass=1.0, axis="x")
 ROLLER = da.Cylinder(radius=0.05, length=0.4, mass=0.5, axis="y")
 PILL = da.Capsule(radius=0.05, length=0.4, mass=0.5, axis="y")
+CONE = da.Cone(radius=0.15, length=0.4, mass=1.0, axis="x")
 BOX = da.Box(size=(0.3, 0.2, 0.1), mass=0.5)
 TABLE = da.Box(size=(1.0, 1.0, 0.2), mass=1.0)
 SCENES = {
@@ -52,6 +53,12 @@ SCENES = {
     "cylinder on edge": Scene(DRUM, (0.55, 0.03, 0.09), TILTED, TABLE, ("a.radius", "a.length", "floor.size")),
     "capsule on cylinder": Scene(PILL, (0.02, 0.03, 0.1505), UPRIGHT, DRUM, ("a.radius", "a.length", "floor.radius", "floor.length")),
     "capsules cross": Scene(PILL, (0.02, 0.03, 0.1505), UPRIGHT, da.Capsule(radius=0.1, length=0.3, mass=1.0, axis="x"), ("a.radius", "a.length", "floor.radius")),
+    "ball on the side of a cone": Scene(BALL, (0.08, 0.0, 0.17), UPRIGHT, CONE, ("a.radius", "floor.radius", "floor.length")),
+    "ellipsoid on the side of a cone": Scene(EGG, (0.04, 0.02, 0.306), TILTED, CONE, ("a.semi_axes", "floor.radius", "floor.length"), 1e-5),
+    "ball on the rim of a cone": Scene(BALL, (-0.14, 0.03, 0.218), UPRIGHT, CONE, ("a.radius", "floor.radius", "floor.length")),
+    "cone on face": Scene(CONE, (0.02, 0.03, 0.1115), TILTED, TABLE, ("a.radius", "a.length", "floor.size")),
+    "side of a cone on edge": Scene(CONE, (0.5, 0.03, 0.1115), TILTED, TABLE, ("a.radius", "a.length", "floor.size"), 1e-5),
+    "sides of a cone and a cylinder cross": Scene(ROLLER, (0.02, 0.03, 0.159), UPRIGHT, CONE, ("a.radius", "floor.radius", "floor.length"), 1e-5),
     "box on edge": Scene(BOX, (0.55, 0.03, 0.086), TILTED, TABLE, ("a.size", "floor.size")),
 }
 
@@ -77,7 +84,7 @@ def assert_right(found: da.GradientCheck) -> None:
     assert found.difference_error < NEAR, str(found)
 
 
-@pytest.mark.parametrize("name", ["ellipsoid on edge", "box on edge"])
+@pytest.mark.parametrize("name", ["ellipsoid on edge", "box on edge", "ellipsoid on the side of a cone"])
 def test_some_shapes_on_one_another(name):
     assert_right(check(name, VARIATIONAL))
 

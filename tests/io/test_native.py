@@ -62,6 +62,7 @@ def everything() -> da.Mechanism:
     mechanism.obstacle("stone", da.Convex(points=np.random.default_rng(1).normal(size=(9, 3)), mass=1.0), position=(20, 0, 0), orientation=(1, 0.3, 0.2, 0.1))
     mechanism.height_field(np.random.default_rng(2).uniform(-5, -4, (3, 4)), origin=(-1, -2), spacing=(0.7, 0.3), friction=0.2, name="hills")
     mechanism.collider("knob", "composite", da.Capsule(radius=0.1, length=0.2, mass=1.0, axis=(1, 1, 0)), position=(0, 0, 2), orientation=(1, 1, 0.1, 0), friction=0.9, layer=2, mask=2**40)
+    mechanism.collider("hat", "body 2", da.Cone(radius=0.1, length=1 / 3, mass=1.0, axis=(1, 0.2, 0)), position=(0, 0.1, 2))
     mechanism.contact_point("body 3", point=(0, 0, 0.1), radius=0.01, friction=0.3)
     mechanism.contact_pair("crate", "knob", friction=0.1, restitution=0.3)
     mechanism.contact_pair("crate", "hills", collide=False)

@@ -97,6 +97,20 @@ def test_base_and_contacts(tmp_path: Path):
     assert not da.load(tmp_path / "model.sdf", contacts=False).colliders
 
 
+def test_a_cone(tmp_path: Path):
+    """Described from the middle of its length, with its tip up: it stands on its base."""
+    cone = "<geometry><cone><radius>0.2</radius><length>0.4</length></cone></geometry>"
+    link = f'<link name="link"><inertial><mass>2</mass><pose>0 0 -0.1 0 0 0</pose></inertial><visual name="look">{cone}</visual><collision name="hull">{cone}</collision></link>'
+    m = da.load(put(tmp_path, f'<model name="hat"><pose>0 0 0.2 0 0 0</pose>{link}</model>'))
+    assert not any("hull" in line for line in m.report)
+    m.ground()
+    run = da.Simulation(m, da.Variational(dt=5e-3)).run(0.1)
+    assert np.allclose(run.position[-1, 0], (0, 0, 0.1), atol=1e-6)
+    assert len(run.contacts().at(-1).point) == 8
+    shape = m.visuals["link"][0]
+    assert np.allclose(shape.position, 0.0, atol=1e-12)
+
+
 def test_kinds_of_joints(tmp_path: Path):
     parts = "".join(f'<link name="{k}"><pose>0 0 {k} 0 0 0</pose>{BOX.format(m=1, com="0 0 0")}</link>' for k in range(7))
     axes = "<axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>"

@@ -106,6 +106,7 @@ def PhysicsPrismaticJoint "rail" (prepend apiSchemas = ["PhysicsDriveAPI:linear"
 @pytest.mark.parametrize(("shape", "sizes", "mass"), [
     ('Sphere "ball"', "double radius = 0.1", 1000 * 4 / 3 * np.pi * 1e-3),
     ('Cylinder "drum"', 'double radius = 0.1\n double height = 0.4\n uniform token axis = "Y"', 1000 * np.pi * 0.01 * 0.4),
+    ('Cone "hat"', 'double radius = 0.1\n double height = 0.4\n uniform token axis = "X"', 1000 * np.pi * 0.01 * 0.4 / 3),
     ('Mesh "tetrahedron"', "int[] faceVertexCounts = [3, 3, 3, 3]\n int[] faceVertexIndices = [0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3]\n point3f[] points = [(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0, 0.3)]", 1000 * 0.027 / 6),
 ])
 def test_contact_drives_and_masses(tmp_path: Path, shape: str, sizes: str, mass: float):

@@ -17,6 +17,7 @@ from dalembert.mechanism.shapes import (
     Box,
     Capsule,
     Composite,
+    Cone,
     Cylinder,
     Ellipsoid,
     Rod,
@@ -82,7 +83,27 @@ def test_a_capsule_of_hardly_any_length_is_a_ball():
     assert_allclose(Capsule(radius=0.3, length=1e-12, mass=2.0).inertia, Sphere(radius=0.3, mass=2.0).inertia, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", [Rod, Cylinder, Capsule])
+def test_cone():
+    """Slices from its base on, against quadrature."""
+    cone = Cone(radius=0.3, length=0.8, density=3.0)
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    z, w = 0.4 * (nodes + 1.0), 0.4 * weights
+    area = np.pi * (0.3 * (1 - z / 0.8)) ** 2
+    volume, first = w @ area, w @ (area * z)
+    across = w @ (area * (area / np.pi / 4 + (z - first / volume) ** 2))
+    assert cone.volume == pytest.approx(volume, rel=1e-13)
+    assert_allclose(cone.center_of_mass, [0, 0, first / volume - 0.4])
+    assert_allclose(cone.inertia, 3.0 * np.diag([across, across, w @ (area * area / np.pi / 2)]), rtol=1e-12)
+
+
+def test_a_cone_between_two_points():
+    placed = Cone.between((1, 0, 0), (1, 2, 0), radius=0.3, mass=1.0)
+    assert placed.position == (1.0, 0.5, 0.0)
+    assert_allclose(placed.shape.axis, (0, 1, 0))
+    assert placed.shape.length == 2.0
+
+
+@pytest.mark.parametrize("kind", [Rod, Cylinder, Capsule, Cone])
 def test_axes(kind):
     along_z = kind(radius=0.1, length=1.0, mass=2.0)
     a, b = along_z.inertia[0, 0], along_z.inertia[2, 2]
@@ -258,6 +279,7 @@ GOOD: dict[type[Shape], dict] = {
     Rod: dict(length=1.0, radius=0.1),
     Cylinder: dict(length=1.0, radius=0.1),
     Capsule: dict(length=1.0, radius=0.1),
+    Cone: dict(length=1.0, radius=0.1),
     Sphere: dict(radius=0.1),
     Box: dict(size=(1, 2, 3)),
     Ellipsoid: dict(semi_axes=(1, 2, 3)),

@@ -21,7 +21,7 @@ def volume(vertices: np.ndarray, faces: np.ndarray) -> float:
 
 @pytest.mark.parametrize("shape", [
     da.Box(size=(1, 2, 3), mass=1), da.Sphere(radius=0.5, mass=1), da.Ellipsoid(semi_axes=(1, 2, 3), mass=1), da.Cylinder(radius=0.3, length=2, mass=1, axis=(1, 1, 0)),
-    da.Capsule(radius=0.3, length=1, mass=1, axis="x"), da.Convex(points=CUBE, mass=1),
+    da.Capsule(radius=0.3, length=1, mass=1, axis="x"), da.Cone(radius=0.3, length=1, mass=1, axis="y"), da.Convex(points=CUBE, mass=1),
     da.Composite(parts=[(da.Sphere(radius=0.2, mass=1), (0, 0, 1)), (da.Box(size=(0.2, 0.2, 0.2), mass=1), (1, 0, 0), (1, 1, 0, 0))]),
 ], ids=lambda shape: type(shape).__name__)
 def test_shapes_are_closed_and_seen_from_outside(shape):

@@ -7,10 +7,10 @@ largest separation and not merely a local one.
 """
 from __future__ import annotations
 
-from math import sqrt
+from math import cos, pi, sin, sqrt
 
 from dalembert.contact.polish import polish
-from dalembert.contact.records import CYLINDER, POLYHEDRON
+from dalembert.contact.records import CONE, CYLINDER, POLYHEDRON
 from dalembert.contact.support import core_difference, separation
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, mat_vec, neg3, scale3, store3, sub3
@@ -30,6 +30,10 @@ THIN = 1e-7
 STEPS = 200
 #: part of the shapes' thickness by which shapes that overlap are moved apart
 APART = 1e-3
+#: parts of the shapes' sizes between which overlaps are so slight that directions far from one another are nearly as good: others are tried all around, so
+#: many and turned by so much (tangent)
+SLIGHTEST, SLIGHT = 2e-9, 1e-3
+AROUND, TILT = 6, 1.0
 
 
 @inline
@@ -232,7 +236,7 @@ def best_normal(ga, gb, corners, planes, Ra, Rb, d, own, flat):
     best = -1e300
     found = (0.0, 0.0, 1.0)
     count = g.faces if g.form == POLYHEDRON else 6
-    caps = 4 if g.form == CYLINDER else 6
+    caps = 4 if g.form == CYLINDER else 5 if g.form == CONE else 6
     for k in range(caps if flat and g.form != POLYHEDRON else 0, count):
         if g.form == POLYHEDRON:
             f = g.first_face + k
@@ -302,6 +306,17 @@ def largest_separation(ga, gb, corners, planes, edges, Ra, Rb, d, n, points):
         value, m = climb(ga, gb, corners, Ra, Rb, d, m, points)
         if value > best:
             best, found = value, m
+    if -SLIGHT * scale < best < -SLIGHTEST * scale and max(ga.form, gb.form) >= CYLINDER:
+        n = found
+        t = (0.0, n[2], -n[1]) if abs(n[0]) < 0.7 else (-n[2], 0.0, n[0])
+        t = scale3(TILT / sqrt(dot3(t, t)), t)
+        u = cross3(n, t)
+        for k in range(AROUND):
+            angle = 2.0 * pi * k / AROUND
+            m = unit(add3(n, add3(scale3(cos(angle), t), scale3(sin(angle), u))), n)
+            value, m = climb(ga, gb, corners, Ra, Rb, d, m, points)
+            if value > best:
+                best, found = value, m
     return best, found
 
 

@@ -199,7 +199,7 @@ def wake(work, scene):
         contact = contacts[i]
         if contact.used != 0 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
-            if contact.gap < (0.0 if contact.used == 1 else -OVERLAP - rounding(contact, work.bodies)):
+            if contact.gap < (0.0 if contact.used == 1 else -OVERLAP - rounding(contact, load9(work.bodies[contact.a].Rn), load9(work.bodies[contact.b].Rn))):
                 if contact.used == 2:  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
                     at_knot_below(contact, work.bodies)
                     contact.used = 1

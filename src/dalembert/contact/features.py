@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 
-from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, CONTACT, ELLIPSOID_SUPPORT
+from dalembert.contact.records import BALL_SUPPORT, BASE, CIRCLE_SUPPORT, CONTACT, ELLIPSOID_SUPPORT, TIP
 from dalembert.errors import ModelError
 from dalembert.mechanism.mechanism import rotation_matrix
-from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Composite, Cone, Cylinder, Ellipsoid, Shape, Sphere
 from dalembert.mechanism.touching import Surface
 
-#: points on each rim of a cylinder, on which it stands
+#: points on each rim of a cylinder or a cone, on which it stands
 RIM = 8
 
 
@@ -75,6 +75,8 @@ def outer_radius(shape: Shape) -> float:
         return 0.5 * shape.length + shape.radius
     if isinstance(shape, Cylinder):
         return float(np.hypot(0.5 * shape.length, shape.radius))
+    if isinstance(shape, Cone):
+        return float(max(0.5 * TIP * shape.length, np.hypot(0.5 * BASE * shape.length, shape.radius)))
     if isinstance(shape, Ellipsoid):
         return float(max(shape.semi_axes))
     return float(np.linalg.norm(corners(shape), axis=1).max())
@@ -86,6 +88,8 @@ def inner_radius(shape: Shape) -> float:
         return shape.radius
     if isinstance(shape, Cylinder):
         return float(min(0.5 * shape.length, shape.radius))
+    if isinstance(shape, Cone):
+        return float(0.5 * shape.length * min(-BASE, TIP * shape.radius / np.hypot(shape.radius, shape.length)))
     if isinstance(shape, Ellipsoid):
         return float(min(shape.semi_axes))
     if isinstance(shape, Box):
@@ -107,15 +111,11 @@ def support_features(geometry: Geometry) -> np.ndarray:
         return records
     if isinstance(shape, Cylinder):
         axis = R @ np.asarray(shape.axis, dtype=float)
-        circles = _blank(2)
-        circles["support"], circles["radius"], circles["axis"] = CIRCLE_SUPPORT, shape.radius, axis
-        circles["point"] = [p - 0.5 * shape.length * axis, p + 0.5 * shape.length * axis]
-        side = np.linalg.svd(axis[None])[2][1:]
-        around = 2.0 * np.pi * np.arange(RIM) / RIM
-        rim = [c + shape.radius * (np.cos(t) * side[0] + np.sin(t) * side[1]) for c in circles["point"] for t in around]
-        points = _balls(rim, 0.0)
-        points["rim"], points["axis"] = 1, axis
-        return np.concatenate([circles, points])
+        return _rims([p - 0.5 * shape.length * axis, p + 0.5 * shape.length * axis], shape.radius, axis)
+    if isinstance(shape, Cone):
+        axis = R @ np.asarray(shape.axis, dtype=float)
+        half = 0.5 * shape.length * axis
+        return np.concatenate([_rims([p + BASE * half], shape.radius, axis), _balls([p + TIP * half], 0.0)])
     if is_polyhedron(shape):
         return _balls(list(p + corners(shape) @ R.T), 0.0)
     raise ModelError(f"{geometry.name!r}: a {type(shape).__name__} cannot collide")
@@ -134,6 +134,17 @@ def _balls(points: list[np.ndarray], radius: float) -> np.ndarray:
     records = _blank(len(points))
     records["support"], records["point"], records["radius"] = BALL_SUPPORT, points, radius
     return records
+
+
+def _rims(centres: list[np.ndarray], radius: float, axis: np.ndarray) -> np.ndarray:
+    """Circles across an axis, and the points on them that stand for them where they lie flat."""
+    circles = _blank(len(centres))
+    circles["support"], circles["radius"], circles["axis"], circles["point"] = CIRCLE_SUPPORT, radius, axis, centres
+    side = np.linalg.svd(axis[None])[2][1:]
+    around = 2.0 * np.pi * np.arange(RIM) / RIM
+    points = _balls([c + radius * (np.cos(t) * side[0] + np.sin(t) * side[1]) for c in centres for t in around], 0.0)
+    points["rim"], points["axis"] = 1, axis
+    return np.concatenate([circles, points])
 
 
 def ball_features(geometry: Geometry) -> np.ndarray:

@@ -37,6 +37,8 @@ from dalembert.spatial.tuples import (
     sub3,
 )
 
+#: sine of the angle below which two lines count as parallel
+PARALLEL = 1e-6
 #: sine of the angle to the normal below which a direction of friction says nothing
 PLAIN = 1e-6
 
@@ -62,10 +64,10 @@ def lowest(contact, R, n):
 
 
 @inline
-def rounding(contact, bodies):
-    """How much lower (m) than it is a circle counts at the end of the step, for lying flat."""
-    n = mat_vec(load9(bodies[contact.b].Rn), load3(contact.normal))
-    a = mat_vec(load9(bodies[contact.a].Rn), load3(contact.axis))
+def rounding(contact, Ra, Rb):
+    """How much lower (m) than it is a circle counts on a half-space, for lying flat, with the orientations of both bodies."""
+    n = mat_vec(Rb, load3(contact.normal))
+    a = mat_vec(Ra, load3(contact.axis))
     m = sub3(n, scale3(dot3(n, a), a))
     tilt = dot3(m, m)
     return contact.radius * (sqrt(tilt + FLATNESS * FLATNESS) - sqrt(tilt))
@@ -79,11 +81,17 @@ def measure_smooth(contact, shapes, xa, Ra, xb, Rb):
     d = sub3(xa, xb)
     gap, n = local_distance(ga, gb, shapes.corners, Ra, Rb, d, mat_vec(Rb, load3(contact.normal)), shapes.work[1])
     level = LEVEL * (ga.outer + gb.outer)
-    if straight_part(ga, shapes.corners, Ra, neg3(n), level)[0] == 0:
-        p = mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n))))
-    elif straight_part(gb, shapes.corners, Rb, n, level)[0] == 0:
-        q = mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n)))
+    of_a, u = straight_part(ga, shapes.corners, Ra, neg3(n), level)
+    of_b, w = straight_part(gb, shapes.corners, Rb, n, level)
+    p = mat_vec(Ra, core_support(ga, shapes.corners, mat_t_vec(Ra, neg3(n))))
+    if of_a == 0:
+        return gap, n, add3(xa, sub3(p, scale3(ga.skin, n)))
+    q = mat_vec(Rb, core_support(gb, shapes.corners, mat_t_vec(Rb, n)))
+    if of_b == 0:
         return gap, n, add3(xb, add3(q, scale3(gb.skin, n)))
+    across = cross3(n, w)
+    if of_a == 1 and of_b == 1 and abs(dot3(u, across)) > PARALLEL:  # where two lines cross
+        p = sub3(p, scale3(dot3(add3(d, sub3(p, q)), across) / dot3(u, across), u))
     else:
         p = meeting_point(ga, gb, shapes.corners, Ra, Rb, d, n, gap, shapes.work[1])
     return gap, n, add3(xa, sub3(p, scale3(ga.skin, n)))

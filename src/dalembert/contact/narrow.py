@@ -1,6 +1,6 @@
 """The narrow phase: for every near pair of shapes, the features by which they may touch during the coming step.
 
-Shapes are round (a ball or a ball swept along a segment; see ``balls``), polyhedra, cylinders or ellipsoids (see ``rounded``). Only pairs
+Shapes are round (a ball or a ball swept along a segment; see ``balls``), polyhedra, cylinders, cones or ellipsoids (see ``rounded``). Only pairs
 that are close at the knot get features here; what comes close within the step gets them there (see ``watch``).
 """
 from __future__ import annotations
@@ -19,9 +19,10 @@ from dalembert.spatial.tuples import dot3, load3, load9, store3, sub3
 
 @kernel
 def put_rounded(contacts, pair, bodies, ga, gb, shapes):
-    """A pair with a cylinder or an ellipsoid.
+    """A pair with a cylinder, a cone or an ellipsoid.
 
-    Flat on something a cylinder has a manifold; along its side it is a ball swept along its axis, as far as it goes; whatever else meets in one point.
+    Flat on something a cylinder or a cone has a manifold; along its side a cylinder is a ball swept along its axis, as far as it goes; whatever else
+    meets in one point.
     """
     _, _, corners, planes, loops, starts, edges, work = shapes
     A = bodies[ga.body]

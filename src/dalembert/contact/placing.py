@@ -3,14 +3,19 @@ from __future__ import annotations
 
 from dalembert.contact.records import (
     BALL_SUPPORT,
+    BASE,
     CIRCLE_SUPPORT,
+    CONE,
     CYLINDER,
     ELLIPSOID,
     ELLIPSOID_SUPPORT,
     PLANE,
+    POLYHEDRON,
     ROUND,
     SMOOTH,
+    TIP,
 )
+from dalembert.contact.support import slope_of
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, store3, store9, sub3
 
@@ -45,15 +50,18 @@ def place(contact, kind, a, b, point, radius):
 def put_plane(contact, a, b, n, offset, g, corners, number):
     """A support feature of geometry g of body a, its ``number``, against the half-space of body b with normal ``n`` (in b's frame) at ``offset``.
 
-    Round shapes and cylinders have two, one at either end; polyhedra their corners.
+    Round shapes and cylinders have two, one at either end; cones their base and their tip; polyhedra their corners.
     """
     p = load3(g.position)
     if g.form == ROUND or g.form == CYLINDER:
         p = add3(p, scale3(-g.half if number == 0 else g.half, load3(g.axis)))
+    elif g.form == CONE:
+        p = add3(p, scale3((BASE if number == 0 else TIP) * g.half, load3(g.axis)))
     elif g.form != ELLIPSOID:
         p = load3(corners[g.first_corner + number])
-    place(contact, PLANE, a, b, p, g.radius)
-    if g.form == CYLINDER:
+    tip = g.form == CONE and number == 1
+    place(contact, PLANE, a, b, p, 0.0 if tip else g.radius)
+    if g.form == CYLINDER or (g.form == CONE and not tip):
         contact.support = CIRCLE_SUPPORT
         store3(contact.axis, load3(g.axis))
     elif g.form == ELLIPSOID:
@@ -76,7 +84,7 @@ def number_of_supports(g):
     """How many support features a shape has."""
     if g.form == ELLIPSOID or (g.form == ROUND and g.half == 0.0):
         return 1
-    return 2 if g.form == ROUND or g.form == CYLINDER else g.corners
+    return g.corners if g.form == POLYHEDRON else 2
 
 
 @inline
@@ -84,6 +92,8 @@ def lowest_support(g, corners, n):
     """Number of the support feature that lies lowest along ``n`` (in the body's frame)."""
     if g.form == ROUND or g.form == CYLINDER:
         return 0 if dot3(n, load3(g.axis)) > 0.0 or g.half == 0.0 else 1
+    if g.form == CONE:
+        return 0 if -dot3(n, load3(g.axis)) < slope_of(g) else 1
     pick = 0
     best = 1e300
     if g.form != ELLIPSOID:

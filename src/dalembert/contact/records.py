@@ -104,12 +104,14 @@ ENTRY = np.dtype(
 )
 
 
-#: forms of shapes: a ball or a ball swept along a segment; a polyhedron; a cylinder; an ellipsoid
-ROUND, POLYHEDRON, CYLINDER, ELLIPSOID = range(4)
+#: forms of shapes: a ball or a ball swept along a segment; a polyhedron; a cylinder; an ellipsoid; a cone
+ROUND, POLYHEDRON, CYLINDER, ELLIPSOID, CONE = range(5)
+#: where the base and the tip of a cone lie along its axis, in halves of its length from its centre of mass
+BASE, TIP = -0.5, 1.5
 
 GEOMETRY = np.dtype(
     fields(I, body=0, form=0, first_corner=0, corners=0, first_face=0, faces=0, first_edge=0, edges=0)
-    # segment (``axis``, ``half``) with a ball about it or a disc across it (``radius``); ellipsoid or box (``semi``, ``frame``); ``skin``: radius of the ball about
+    # segment (``axis``, ``half``) with a ball about it or a disc across it (``radius``), or half a cone's length and its base; ellipsoid or box (``semi``, ``frame``); ``skin``: radius of the ball about
     # every point of the core; balls about ``position`` that hold the shape and that it holds; how far from the body's centre of mass its core reaches
     + fields(F, position=3, axis=3, half=0, radius=0, skin=0, semi=3, frame=9, outer=0, inner=0, swing=0)
 )

@@ -1,4 +1,4 @@
-"""Pairs with cylinders or ellipsoids: which of their features touch.
+"""Pairs with cylinders, cones or ellipsoids: which of their features touch.
 
 Where one of the two is round everywhere (a ball, an ellipsoid), they touch in one point, and their distance is the gap. Where one touches a flat face of
 the other one, its support features that lie over that one are held against the face's half-space.
@@ -10,8 +10,8 @@ from math import cos, pi, sin, sqrt
 from dalembert.contact.distance import best_normal
 from dalembert.contact.features import RIM
 from dalembert.contact.placing import body_point, number_of_supports, place, put_plane
-from dalembert.contact.records import CYLINDER, ELLIPSOID, PLANE, POLYHEDRON
-from dalembert.contact.support import core_support, is_strictly_convex, top
+from dalembert.contact.records import BASE, CIRCLE_SUPPORT, CONE, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, TIP
+from dalembert.contact.support import core_support, is_strictly_convex, slope_of, top
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, store3, sub3
 
@@ -23,20 +23,20 @@ LATERAL = 1e-6
 BAND = 0.5
 #: a flat face's normal is taken when its separation comes as near (m) as this to the largest one
 FLAT = 1e-5
-#: tilt (rad) below which points on a cylinder's rim may touch
+#: tilt (rad) below which points on a rim may touch
 STANDS = 0.05
 
 
 @inline
 def is_smooth(ga, gb):
-    """Whether the distance of two shapes is their gap: one is round everywhere, and one a cylinder or an ellipsoid."""
+    """Whether the distance of two shapes is their gap: one is round everywhere, and one a cylinder, a cone or an ellipsoid."""
     return gb.form >= CYLINDER and (is_strictly_convex(ga) or is_strictly_convex(gb))
 
 
 @inline
 def is_lateral(g, R, n):
-    """Whether a direction ``n`` (world) is across the axis of a shape, if it is a cylinder."""
-    return g.form != CYLINDER or abs(dot3(n, mat_vec(R, load3(g.axis)))) < LATERAL
+    """Whether a direction ``n`` (world) is across the axis of a shape, if it is a cylinder; never of a cone, along whose side it leans."""
+    return g.form != CONE and (g.form != CYLINDER or abs(dot3(n, mat_vec(R, load3(g.axis)))) < LATERAL)
 
 
 @inline
@@ -59,6 +59,9 @@ def beside(g, planes, p):
     across = sub3(q, scale3(along, axis))
     if g.form == CYLINDER:
         return max(abs(along) - g.half, sqrt(dot3(across, across)) - g.radius)
+    if g.form == CONE:
+        sine = slope_of(g)
+        return max(BASE * g.half - along, sine * (along - TIP * g.half) + sqrt(1.0 - sine * sine) * sqrt(dot3(across, across)))
     return sqrt(dot3(across, across) + excess * excess) - g.radius
 
 
@@ -79,7 +82,7 @@ def hold(contacts, first, slots, bodies, g, other, n, corners, planes):
         put_plane(contact, g.body, other.body, normal, offset, g, corners, number)
         p = load3(contact.point)
         stands = False
-        if g.form == CYLINDER:
+        if contact.support == CIRCLE_SUPPORT:
             m = sub3(local, scale3(dot3(local, load3(g.axis)), load3(g.axis)))
             size = sqrt(dot3(m, m))
             stands = size < STANDS
@@ -88,7 +91,7 @@ def hold(contacts, first, slots, bodies, g, other, n, corners, planes):
         elif g.form == ELLIPSOID:
             p = core_support(g, corners, neg3(local))
         else:
-            p = sub3(p, scale3(g.radius, local))
+            p = sub3(p, scale3(contact.radius, local))
         contact.used = 0
         if dot3(p, local) - lowest > BAND * g.inner:
             continue
@@ -97,7 +100,7 @@ def hold(contacts, first, slots, bodies, g, other, n, corners, planes):
                 contact.used = 1
                 used += 1
             continue
-        # A cylinder that nearly stands on its cap: its circle, if it comes to tilt, and points of its rim.
+        # A cylinder or a cone that nearly stands on its cap: its circle, if it comes to tilt, and points of its rim.
         contact.used = 1
         used += 1
         u = (g.frame[0], g.frame[3], g.frame[6])

@@ -18,17 +18,17 @@ from dalembert.contact.features import (
     support_features,
 )
 from dalembert.contact.laws import write_law
-from dalembert.contact.records import CYLINDER, ELLIPSOID, GEOMETRY, PAIR, POLYHEDRON, ROUND, Shapes
+from dalembert.contact.records import CONE, CYLINDER, ELLIPSOID, GEOMETRY, PAIR, POLYHEDRON, ROUND, Shapes
 from dalembert.contact.rounded import is_smooth
 from dalembert.errors import ModelError
 from dalembert.kernels import kernel
 from dalembert.mechanism.environment import PairLaw
-from dalembert.mechanism.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Sphere
 from dalembert.mechanism.touching import Touching
 
 #: corners of a clipped face at most
 ROOM = 64
-#: most contact points of a pair of polyhedra, and of a pair with a cylinder or an ellipsoid
+#: most contact points of a pair of polyhedra, and of a pair with a cylinder, a cone or an ellipsoid
 SLOTS, GENERAL_SLOTS = 8, 12
 #: part of the shapes' thickness, and length (m), from which a pair counts as close
 CLOSE, CLOSE_LENGTH = 0.02, 1e-4
@@ -48,13 +48,13 @@ def compile_shapes(found: Sequence[Geometry], world: int) -> Shapes:
         record["body"] = g.body if g.body >= 0 else world
         record["position"], record["outer"], record["inner"] = g.position, outer_radius(shape), inner_radius(shape)
         record["frame"] = g.axes.ravel()
-        if isinstance(shape, Capsule | Cylinder):
+        if isinstance(shape, Capsule | Cylinder | Cone):
             axis = g.axes @ np.asarray(shape.axis, dtype=float)
             record["half"], record["axis"], record["frame"] = 0.5 * shape.length, axis, _turn_to(axis).ravel()
         if isinstance(shape, Sphere | Capsule):
             record["form"], record["radius"], record["skin"] = ROUND, shape.radius, shape.radius
-        elif isinstance(shape, Cylinder):
-            record["form"], record["radius"] = CYLINDER, shape.radius
+        elif isinstance(shape, Cylinder | Cone):
+            record["form"], record["radius"] = CONE if isinstance(shape, Cone) else CYLINDER, shape.radius
         elif isinstance(shape, Ellipsoid):
             record["form"], record["semi"] = ELLIPSOID, shape.semi_axes
         elif is_polyhedron(shape):

@@ -1,13 +1,13 @@
 """Convex shapes by their support functions: the furthest point along a direction, and the separation of two shapes along one.
 
-A shape is a core (a point, a segment, a polyhedron, a cylinder, an ellipsoid) with a ball of its ``skin`` about every point
+A shape is a core (a point, a segment, a polyhedron, a cylinder, an ellipsoid, a cone) with a ball of its ``skin`` about every point
 of it. The separation along any direction is a lower bound of the distance: where it is positive, nothing overlaps.
 """
 from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.records import CYLINDER, ELLIPSOID, POLYHEDRON, ROUND
+from dalembert.contact.records import BASE, CONE, CYLINDER, ELLIPSOID, POLYHEDRON, ROUND, TIP
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
 
@@ -16,6 +16,22 @@ from dalembert.spatial.tuples import add3, dot3, load3, load9, mat_t_vec, mat_ve
 def is_strictly_convex(g):
     """Whether a shape is round everywhere: no edges, faces or straight lines."""
     return g.form == ELLIPSOID or (g.form == ROUND and g.half == 0.0)
+
+
+@inline
+def slope_of(g):
+    """Sine of the angle between a cone's axis and its side: what the normals of the side have along the axis."""
+    return g.radius / sqrt(g.radius * g.radius + 4.0 * g.half * g.half)
+
+
+@inline
+def rim_point(g, d):
+    """The point of a disc about a shape's axis that lies furthest along ``d``, from the disc's middle."""
+    axis = load3(g.axis)
+    across = sub3(d, scale3(dot3(d, axis), axis))
+    across = sub3(across, scale3(dot3(across, axis), axis))  # of a direction along the axis little is left but rounding
+    size = dot3(across, across)
+    return scale3(g.radius / sqrt(size), across) if size > 1e-28 * dot3(d, d) else (0.0, 0.0, 0.0)
 
 
 @kernel
@@ -40,14 +56,12 @@ def core_support(g, corners, d):
         return add3(p, mat_vec(frame, (l * e[0] * scaled[0], l * e[1] * scaled[1], l * e[2] * scaled[2])))
     axis = load3(g.axis)
     along = dot3(d, axis)
+    if g.form == CONE:
+        if along > slope_of(g) * sqrt(dot3(d, d)):
+            return add3(p, scale3(TIP * g.half, axis))
+        return add3(add3(p, scale3(BASE * g.half, axis)), rim_point(g, d))
     p = add3(p, scale3(g.half if along >= 0.0 else -g.half, axis))
-    if g.form == CYLINDER:
-        across = sub3(d, scale3(along, axis))
-        across = sub3(across, scale3(dot3(across, axis), axis))  # of a direction along the axis little is left but rounding
-        size = dot3(across, across)
-        if size > 1e-28 * dot3(d, d):
-            p = add3(p, scale3(g.radius / sqrt(size), across))
-    return p
+    return add3(p, rim_point(g, d)) if g.form == CYLINDER else p
 
 
 @inline

@@ -285,7 +285,9 @@ class _Axial(Primitive):
         length = float(np.linalg.norm(way))
         if length == 0.0:
             raise ModelError(f"{cls.__name__}.between: the two points are one, {middle}: give it a length")
-        return Placed(cls(radius=radius, length=length, axis=way, mass=mass, density=density), middle)  # type: ignore[arg-type]
+        made = cls(radius=radius, length=length, axis=way, mass=mass, density=density)  # type: ignore[arg-type]
+        x, y, z = (np.asarray(middle) + made.center_of_mass).tolist()
+        return Placed(made, (x, y, z))
 
     def _check_geometry(self) -> None:
         self._check_length("radius")
@@ -335,6 +337,25 @@ class Capsule(_Axial):
         along = cylinder * r * r / 2 + balls * 2 / 5 * r * r
         across = cylinder * (3 * r * r + l * l) / 12 + balls * (2 / 5 * r * r + l * l / 4 + 3 / 8 * l * r)
         return along, across
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cone(_Axial):
+    """A solid cone: its tip lies along ``axis``, "z" unless given, ``length`` from the middle of its base, a disc of ``radius``.
+
+    It is described from the middle between the two, with its centre of mass a quarter of the length from the base.
+    """
+
+    @property
+    def volume(self) -> float:
+        return pi / 3 * self.radius**2 * self.length
+
+    @property
+    def center_of_mass(self) -> np.ndarray:
+        return -0.25 * self.length * np.asarray(self.axis, dtype=float)
+
+    def _moments_per_mass(self) -> tuple[float, float]:
+        return 3 / 10 * self.radius**2, 3 / 80 * (4 * self.radius**2 + self.length**2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from dalembert.mechanism.convex import Convex
 from dalembert.mechanism.environment import HeightField
-from dalembert.mechanism.shapes import Box, Capsule, Composite, Cylinder, Ellipsoid, Shape, Sphere
+from dalembert.mechanism.shapes import Box, Capsule, Composite, Cone, Cylinder, Ellipsoid, Shape, Sphere
 from dalembert.mechanism.visuals import Mesh
 
 #: faces that meet at a flatter angle than this are shaded as one smooth surface
@@ -44,6 +44,9 @@ def triangles(geometry: Shape | Mesh, share: float = 1.0, sides: int = ROUND) ->
     if isinstance(geometry, Cylinder):
         r, h = geometry.radius, geometry.length / 2
         return [_along(_lathe(np.array([0.0, r, r, 0.0]), np.array([-h, -h, h, h]), sides), geometry.axis)]
+    if isinstance(geometry, Cone):
+        r, h = geometry.radius, geometry.length / 4
+        return [_along(_lathe(np.array([0.0, r, 0.0]), np.array([-h, -h, 3 * h]), sides), geometry.axis)]
     if isinstance(geometry, Convex):
         return [(geometry.corners, _fans(geometry.loops))]
     raise TypeError(f"no triangles are known for {geometry!r}")

@@ -10,11 +10,11 @@ import numpy as np
 
 from dalembert.contact.build import GroundList, build_limits
 from dalembert.contact.forces import note_state
-from dalembert.contact.geometry import at_knot
+from dalembert.contact.geometry import at_knot, rounding
 from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
-from dalembert.contact.records import CONTACT, ENTRY, LIMIT, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.records import CIRCLE_SUPPORT, CONTACT, ENTRY, LIMIT, PLANE, ContactOptions, Scene, Tape, new_tape
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.contact.twists import twists_of
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
@@ -264,7 +264,7 @@ class TouchingEngine(MaximalEngine):
         for i in np.flatnonzero(contacts["used"]):
             at_knot(contacts[i], self.scene, work.bodies)
             if i < len(self.standing):
-                note(int(i), float(contacts["gap0"][i]))
+                note(int(i), float(contacts["gap0"][i]) + flat_part(contacts[i], work.bodies))
         for pair in self.scene.shapes.pairs:
             measure_pair(work.bodies, pair, self.scene.shapes)
             if pair["gap"] <= pair["margin"]:
@@ -555,6 +555,13 @@ class TouchingEngine(MaximalEngine):
             if not value <= worst:
                 worst, name = value, f"{self.labels[int(contact['owner'])]!r} (point {int(contact['part'])})"
         return name
+
+
+def flat_part(contact: np.void, bodies: np.ndarray) -> float:
+    """How much (m) of a gap at the knot is missing for a circle that lies flat."""
+    if contact["kind"] != PLANE or contact["support"] != CIRCLE_SUPPORT:
+        return 0.0
+    return rounding(contact, *(tuple(bodies["R"][contact[end]].tolist()) for end in ("a", "b")))
 
 
 def push_apart(bodies: np.ndarray, mass: np.ndarray, ends: tuple[int, ...], gap: float, n: np.ndarray) -> None:

@@ -108,7 +108,7 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
         H = contact.Ha if side == 0 else contact.Hb
         add_to3(bar.xn, weight, load3(H))
         add_to3(bar.phin, weight, load3(H[3:]))
-    pull_gap(contact, own, scene.shapes, touch.geometries, weight, load3(contact.n), load9(bodies[a].Rn), load9(bodies[b].Rn))
+    pull_gap(contact, own, scene.shapes, touch.geometries, weight, load3(contact.n), load3(bodies[a].xn), load9(bodies[a].Rn), load3(bodies[b].xn), load9(bodies[b].Rn))
     # impulses in the bodies' equations, the sliding velocity by the rows of the knot: just after it, or half of it and half before
     eta = (0.0, w00 * b1 + w01 * b2, w01 * b1 + w11 * b2)
     after = 1.0 if contact.look == AFTER_KNOT else 0.5 if contact.look == MEAN else 0.0
@@ -143,7 +143,8 @@ def pull_contact(contact, own, scene, bodies, bars, touch, dt):
             if contact.bounced == 2:
                 add_to6(field[side, 0], bound, touch.velocity[FALL, body])
                 add_to6(touch.dvelocity[FALL, body], bound, G)
-        pull_gap(contact, own, scene.shapes, touch.geometries, bound / dt, load3(contact.n0), load9(touch.rows_at[a].R), load9(touch.rows_at[b].R))
+        at_a, at_b = touch.rows_at[a], touch.rows_at[b]
+        pull_gap(contact, own, scene.shapes, touch.geometries, bound / dt, load3(contact.n0), load3(at_a.x), load9(at_a.R), load3(at_b.x), load9(at_b.R))
     pull_rows(contact, own, scene, touch, eta[1], eta[2])
 
 

@@ -10,10 +10,9 @@ from dalembert.contact.geometry import PLAIN, grain_tangents
 from dalembert.contact.records import BALL_SUPPORT, CIRCLE_SUPPORT, EDGES, FIELD, FLATNESS, LINE, PLANE, SMOOTH
 from dalembert.contact.terrain import nearest_on_terrain
 from dalembert.formulations.maximal.pull_joints import add_to3
-from dalembert.formulations.maximal.pull_shapes import pull_top
-from dalembert.formulations.maximal.pull_smooth import pull_smooth
+from dalembert.formulations.maximal.pull_smooth import pull_distance, pull_smooth
 from dalembert.kernels import inline, kernel
-from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, sub3
+from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, scale3, sub3
 
 #: step (m) of fourth-order differences of a terrain's normal
 STEP = 1e-4
@@ -37,11 +36,11 @@ def pull_vector(pose_phi, vector_bar, R, vector, bar):
 
 
 @kernel
-def pull_gap(contact, own, shapes, geometry_bars, weight, n, Ra, Rb):
+def pull_gap(contact, own, shapes, geometry_bars, weight, n, xa, Ra, xb, Rb):
     """Features of a contact by its gap, weighted, at a pose with normal ``n``; what poses have of it are the rows of its gradient."""
     if contact.kind == SMOOTH:
-        pull_top(shapes.geometries[contact.first], shapes.corners, geometry_bars[contact.first], mat_t_vec(Ra, neg3(n)), -weight)
-        pull_top(shapes.geometries[contact.second], shapes.corners, geometry_bars[contact.second], mat_t_vec(Rb, n), -weight)
+        ga, gb = shapes.geometries[contact.first], shapes.geometries[contact.second]
+        pull_distance(ga, gb, shapes.corners, geometry_bars[contact.first], geometry_bars[contact.second], weight, xa, Ra, xb, Rb, n)
         return
     local = mat_t_vec(Ra, n)
     add_to3(own.point, weight, local)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dalembert.contact.records import CYLINDER, ELLIPSOID, POLYHEDRON, ROUND
+from dalembert.contact.records import CONE, CYLINDER, ELLIPSOID, POLYHEDRON, ROUND
 from dalembert.contact.support import core_support
 from dalembert.formulations.maximal.pull_joints import add_to3
 from dalembert.kernels import inline, kernel
@@ -28,7 +28,7 @@ def pull_own_point(g, bar, p, p_bar):
         axis = load3(g.axis)
         along = dot3(d, axis)
         bar.half += along / g.half * dot3(axis, p_bar)
-        if g.form == CYLINDER:
+        if g.form == CYLINDER or g.form == CONE:
             bar.radius += dot3(sub3(d, scale3(along, axis)), p_bar) / g.radius
 
 
@@ -56,9 +56,20 @@ def pull_top(g, corners, bar, n, weight):
         bar.radius += weight
 
 
+@inline
+def reach_of(g, p):
+    """Distance (m) from the axis of a point on the straight part of a cylinder or a cone: the radius of the circle on which it moves as that turns."""
+    d = sub3(p, load3(g.position))
+    d = sub3(d, scale3(dot3(d, load3(g.axis)), load3(g.axis)))
+    return sqrt(dot3(d, d)) if g.form == CONE else g.radius
+
+
 @kernel
-def bend(g, n, v):
-    """How the support point of a shape's core along a unit vector ``n`` moves as that turns along ``v``; in the body's frame."""
+def bend(g, n, v, reach):
+    """How the support point of a shape's core along a unit vector ``n`` moves as that turns along ``v``; in the body's frame.
+
+    ``reach``: its distance from the axis of a cylinder or a cone, across whose side ``n`` may be.
+    """
     if g.form == ELLIPSOID:
         frame, e = load9(g.frame), load3(g.semi)
         local, w = mat_t_vec(frame, n), mat_t_vec(frame, v)
@@ -67,11 +78,11 @@ def bend(g, n, v):
         along = dot3(y, w) / l2
         l = 1.0 / sqrt(l2)
         return mat_vec(frame, (l * (e[0] * e[0] * w[0] - along * y[0]), l * (e[1] * e[1] * w[1] - along * y[1]), l * (e[2] * e[2] * w[2] - along * y[2])))
-    if g.form == CYLINDER:
+    if g.form == CYLINDER or g.form == CONE:
         axis = load3(g.axis)
         m = sub3(n, scale3(dot3(n, axis), axis))
         size = dot3(m, m)
         if size > 1e-28:
             w = sub3(v, scale3(dot3(v, axis), axis))
-            return scale3(g.radius / sqrt(size), sub3(w, scale3(dot3(w, m) / size, m)))
+            return scale3(reach / sqrt(size), sub3(w, scale3(dot3(w, m) / size, m)))
     return (0.0, 0.0, 0.0)

@@ -18,7 +18,7 @@ from dalembert.contact.events import end_gap
 from dalembert.contact.laws import coefficient_and_shares
 from dalembert.contact.limits import limit_matrix
 from dalembert.contact.nodes import limit_rate
-from dalembert.contact.records import BALL_SUPPORT, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
+from dalembert.contact.records import BALL_SUPPORT, CONE, CYLINDER, ELLIPSOID, PLANE, POLYHEDRON, Shapes
 from dalembert.contact.shapes import PairList
 from dalembert.contact.support import core_support
 from dalembert.formulations.maximal.pull_bearings import find_bounds, note_bearings
@@ -210,7 +210,7 @@ def own_point(before: Shapes, after: Shapes, number: int, point: np.ndarray) -> 
         d = frame @ (part * (frame.T @ d))
     elif old["form"] != ELLIPSOID and old["half"] > 0.0:
         along = (d @ old["axis"]) * old["axis"]
-        d = new["half"] / old["half"] * along + (new["radius"] / old["radius"] if old["form"] == CYLINDER else 1.0) * (d - along)
+        d = new["half"] / old["half"] * along + (new["radius"] / old["radius"] if old["form"] in (CYLINDER, CONE) else 1.0) * (d - along)
     return new["position"] + d
 
 

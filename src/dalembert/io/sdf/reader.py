@@ -22,7 +22,7 @@ from dalembert.mechanism.actuators import Actuator
 from dalembert.mechanism.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
 from dalembert.mechanism.mechanism import Body, Mechanism
 from dalembert.mechanism.sensors import IMU, ForceTorque
-from dalembert.mechanism.shapes import Capsule, Ellipsoid, Shape, check_inertia, check_mass
+from dalembert.mechanism.shapes import Capsule, Cone, Ellipsoid, Shape, check_inertia, check_mass
 from dalembert.mechanism.visuals import Mesh
 
 #: numbers of <limit> from which on there is none
@@ -265,6 +265,8 @@ class Reader:
         try:
             if kind.tag == "capsule":
                 return Capsule(radius=size("radius"), length=size("length"), mass=1.0)
+            if kind.tag == "cone":
+                return Cone(radius=size("radius"), length=size("length"), mass=1.0)
             if kind.tag == "ellipsoid":
                 return Ellipsoid(semi_axes=size("radii", 3), mass=1.0)
             same: dict[str, Any] = dict(box=None, cylinder=None, sphere=None, mesh=None)

@@ -21,6 +21,7 @@ from dalembert.mechanism.shapes import (
     Box,
     Capsule,
     Composite,
+    Cone,
     Cylinder,
     Ellipsoid,
     Shape,
@@ -31,6 +32,8 @@ from dalembert.mechanism.shapes import (
 from dalembert.mechanism.visuals import Mesh
 
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+#: shapes about an axis, with the radius and the height that they have without others
+ROUND: dict[str, tuple[Any, float, float]] = {"Capsule": (Capsule, 0.5, 1.0), "Cylinder": (Cylinder, 1.0, 2.0), "Cone": (Cone, 1.0, 2.0)}
 #: kg/m^3 of bodies for which a file gives neither mass nor density, as UsdPhysics has it for metres
 DENSITY = 1000.0
 
@@ -183,10 +186,10 @@ class Reader:
         if kind == "Sphere":
             radius = number("radius", 1.0)
             return Sphere(radius=radius * size[0], density=1.0) if even else Ellipsoid(semi_axes=(radius * size).tolist(), density=1.0)
-        if kind in ("Capsule", "Cylinder") and even:
-            shape = Capsule if kind == "Capsule" else Cylinder
-            axis: Any = str(self._get(prim.GetAttribute("axis"), "Z")).lower()
-            return shape(radius=number("radius", 0.5 if kind == "Capsule" else 1.0) * size[0], length=number("height", 1.0 if kind == "Capsule" else 2.0) * size[0], axis=axis, density=1.0)
+        if kind in ROUND and even:
+            shape, radius, height = ROUND[kind]
+            axis = np.sign(scale) * AXES[str(self._get(prim.GetAttribute("axis"), "Z"))]
+            return shape(radius=number("radius", radius) * size[0], length=number("height", height) * size[0], axis=axis.tolist(), density=1.0)
         if kind == "Mesh":
             return self._mesh(prim, scale)
         if kind != "Plane":
