@@ -14,7 +14,17 @@ from dalembert.contact.geometry import at_knot, rounding
 from dalembert.contact.impacts import NUMBERS
 from dalembert.contact.jamming import jamming_bearings
 from dalembert.contact.narrow import find_features, measure_pair
-from dalembert.contact.records import CIRCLE_SUPPORT, CONTACT, ENTRY, LIMIT, PLANE, ContactOptions, Scene, Tape, new_tape
+from dalembert.contact.records import (
+    CIRCLE_SUPPORT,
+    CONTACT,
+    ENTRY,
+    LIMIT,
+    PLANE,
+    ContactOptions,
+    Scene,
+    Tape,
+    new_tape,
+)
 from dalembert.contact.shapes import PairList, compile_shapes
 from dalembert.contact.twists import twists_of
 from dalembert.errors import GradientError, LimitError, OverlapError, StepFailure
