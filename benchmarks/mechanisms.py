@@ -1,4 +1,4 @@
-"""Milliseconds per step of the examples of Quaternion table 6 at its steps, general and kinematic solver, beside the paper's."""
+"""Milliseconds per step of the examples of Quaternion table 6 at its steps, general and kinematic solver, beside the paper's; and of linkages."""
 from __future__ import annotations
 
 import time
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
+from benchmarks.comparison.problems import PROBLEMS
 from dalembert import zoo
 from dalembert.simulation.simulation import Control
 
@@ -73,6 +74,11 @@ def main() -> list[dict]:
     for name, mechanism, dt, steps in (("T-handle", zoo.t_handle(), 1e-3, 10_000), ("spinning top", zoo.spinning_top(), 1e-4, 10_000)):
         spent = step_milliseconds(mechanism, da.Implicit(dt=dt), steps)
         rows.append(dict(what=name, figure=f"{spent:.4f} ms", bar=f"paper {PAPER[name]}", met=True))
+    for name in ("five-bar", "four-bar chain 16"):
+        problem = PROBLEMS[name]
+        for formulation in (da.Variational(dt=problem.dt), da.Implicit(dt=problem.dt)):
+            spent = step_milliseconds(problem.make(), formulation, problem.steps)
+            rows.append(dict(what=f"{name}, {type(formulation).__name__}", figure=f"{1e3 * spent:.1f} us", bar="", met=True))
     sphere = zoo.hoberman_sphere(opening=1.1, spin=3.0)
     for name, formulation, bar in (("Variational", da.Variational(dt=0.01), 100.0), ("BDF2", da.Implicit(dt=0.01), 113.8)):
         spent = step_milliseconds(sphere, formulation, 400)

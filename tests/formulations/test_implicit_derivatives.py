@@ -11,7 +11,7 @@ from dalembert.formulations.implicit import equations
 from dalembert.formulations.implicit.engine import ImplicitEngine
 from dalembert.formulations.implicit.equations import Stage
 from dalembert.formulations.implicit.state import recall
-from dalembert.formulations.implicit.step import aggregate, begin, newton
+from dalembert.formulations.implicit.step import aggregate, guess, newton
 from dalembert.model.pose import set_targets
 from dalembert.solvers.outcomes import SOLVED
 
@@ -30,7 +30,7 @@ def solved_stage(sim: da.Simulation, mechanism: da.Mechanism) -> tuple[ImplicitE
     set_targets(engine.model, work, state.joints["target"].copy())
     recall(engine.model, work, state)
     aggregate(state, own, 1.0, 0.0)
-    begin(state, own)
+    guess(state, own, 1)
     outcome, *_ = newton(Stage(engine.model, work, own, GAMMA, engine.compliance), 1e-11, 40)
     assert outcome == SOLVED
     return engine, Stage(engine.model, work, own, GAMMA, 0.0)

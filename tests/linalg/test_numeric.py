@@ -96,6 +96,19 @@ def test_inverse_of_one_block(n):
         assert not M.any()
 
 
+@pytest.mark.parametrize("size", [1e-4, 1e-9, 1e-13])
+@pytest.mark.parametrize("k", range(5))
+def test_small_pivots_on_the_diagonal_lose_no_digits(k, size):
+    rng = np.random.default_rng(k)
+    A = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    A[k:, k:] -= A[k:, :k] @ np.linalg.solve(A[:k, :k], A[:k, k:])  # what is left after k steps
+    A[:k, k:], A[k:, :k], A[k, k] = 0.0, 0.0, size
+    M = np.zeros((WIDTH, WIDTH))
+    M[:6, :6] = A
+    assert inverts(M, 6)
+    np.testing.assert_allclose(M[:6, :6] @ A, np.eye(6), atol=1e-13 * np.linalg.cond(A))
+
+
 def test_units_do_not_make_a_block_singular():
     A = np.diag([1.0, 1e-18, 1e20, 1e-9]) + 1e-30
     M = np.zeros((WIDTH, WIDTH))

@@ -47,13 +47,25 @@ def without(schedule: Schedule, blocks: np.ndarray) -> Schedule:
     thin = schedule._replace(
         offset=offset, neighbour=schedule.neighbour[kept], entry=schedule.entry[kept], fill=np.union1d(schedule.fill, schedule.entry[~kept]),
     )
-    written = compact(thin, new_room(thin))
-    return Schedule(*(array.copy() for array in written))
+    room = new_room(thin)
+    pivots, edges, pairs, fills = write_compact(thin, room)
+    lengths = dict(pivot=pivots, start=pivots + 1, parent=edges, lower=edges, upper=edges, target=pairs, fill=fills)
+    return thin._replace(**{name: getattr(room, name)[:length].copy() for name, length in lengths.items()})
 
 
 @kernel
 def compact(schedule, room):
-    """The schedule without the nodes that sleep, in the arrays of the room."""
+    """The schedule without the nodes that sleep, in the arrays of the room. For other kernels: they hand no arrays to Python."""
+    pivots, edges, pairs, fills = write_compact(schedule, room)
+    return Schedule(
+        schedule.sizes, room.pivot[:pivots], schedule.diagonal, room.start[: pivots + 1], room.parent[:edges], room.lower[:edges],
+        room.upper[:edges], room.target[:pairs], room.fill[:fills], schedule.offset, schedule.neighbour, schedule.entry,
+    )
+
+
+@kernel
+def write_compact(schedule, room):
+    """Write what is left of the schedule into the room. Returns how many pivots, edges, pairs of them and fills there are."""
     live, asleep = room.live, room.asleep
     nodes = len(schedule.sizes)
     for k in range(len(live)):
@@ -94,7 +106,4 @@ def compact(schedule, room):
         if live[schedule.fill[k]] != 0:
             room.fill[fills] = schedule.fill[k]
             fills += 1
-    return Schedule(
-        schedule.sizes, room.pivot[:pivots], schedule.diagonal, room.start[: pivots + 1], room.parent[:edges], room.lower[:edges],
-        room.upper[:edges], room.target[:pairs], room.fill[:fills], schedule.offset, schedule.neighbour, schedule.entry,
-    )
+    return pivots, edges, pairs, fills

@@ -50,9 +50,22 @@ def angle_about(E, kind, axis):
     return atan2(entry(E, 0, 2), entry(E, 0, 0))
 
 
+@inline
+def hinge_angle(joint, C):
+    """The angle of a single turn, with no more of the frame's rotation than it is made of."""
+    j, k = (joint.free_axis[0] + 1) % 3, (joint.free_axis[0] + 2) % 3
+    frame_parent, frame_child = load9(joint.frame_parent), load9(joint.frame_child)
+    parent_j, parent_k = column(frame_parent, j), column(frame_parent, k)
+    child_j, child_k = mat_vec(C, column(frame_child, j)), mat_vec(C, column(frame_child, k))
+    return atan2(dot3(parent_k, child_j) - dot3(parent_j, child_k), dot3(parent_j, child_j) + dot3(parent_k, child_k))
+
+
 @kernel
 def coordinates(joint, y, C, values):
     """Write the joint's coordinates into ``values``, which holds earlier ones to unwrap the angles against."""
+    if joint.free == 1 and joint.free_kind[0] == TURN:
+        values[0] = unwrap(hinge_angle(joint, C), values[0])
+        return
     E = frame_rotation(joint, C)
     for i in range(joint.free):
         kind = joint.free_kind[i]

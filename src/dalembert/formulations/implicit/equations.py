@@ -263,9 +263,8 @@ def jacobian(stage):
         if joint.rows == 0:
             continue
         S = blocks[at.diagonal].M
+        clear_block(S)
         for k in range(joint.rows):
-            for c in range(joint.rows):
-                S[k, c] = 0.0
             S[k, k] = 1.0 if joint.row_kind[k] == COMPLIANT else stage.compliance * joint.soft[k]
         if joint.parent != world:
             write_rows(blocks[at.block_jp].M, blocks[at.block_pj].M, at.Gp, joint.rows)

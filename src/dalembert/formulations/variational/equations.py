@@ -22,6 +22,7 @@ from dalembert.forces.laws import coupling_law, servo
 from dalembert.formulations.maximal.impulses import subtract_impulse, subtract_impulses
 from dalembert.formulations.maximal.sizes import body_sizes, row_size
 from dalembert.kernels import inline, kernel
+from dalembert.linalg.blocks import clear_block
 from dalembert.model.couplings import evaluate_coupling, moved_from
 from dalembert.model.frames import relative
 from dalembert.model.pose import add_to_slot, put6
@@ -311,7 +312,7 @@ def spin_after(bodies, joint, at, direction, dt):
 @inline
 def rotate_gradient(g, w, s, dt):
     """Gradient by a body-frame rotation at the next pose -> gradient by omega, divided by dt (DESIGN section 5)."""
-    a = dot3(g, w) / s
+    a = dot3(g, w) * (1.0 / s)  # the same for all rows
     c = cross3(g, w)
     half = 0.5 * dt
     return (half * (s * g[0] + a * w[0] - c[0]), half * (s * g[1] + a * w[1] - c[1]), half * (s * g[2] + a * w[2] - c[2]))
@@ -360,9 +361,7 @@ def jacobian(interval):
         body, fixed = bodies[i], model.bodies[i]
         M = work.blocks[body.diagonal].M
         D = momentum_derivative(body, fixed, dt)
-        for r in range(6):
-            for c in range(6):
-                M[r, c] = 0.0
+        clear_block(M)
         M[0, 0] = fixed.mass
         M[1, 1] = fixed.mass
         M[2, 2] = fixed.mass
@@ -380,22 +379,21 @@ def jacobian(interval):
         Rp = load9(parent.Rn)
         y, C = relative(joint, load3(parent.xn), Rp, load3(child.xn), load9(child.Rn))
         S = work.blocks[at.diagonal].M
+        clear_block(S)
         for k in range(rows):
-            for c in range(rows):
-                S[k, c] = 0.0
             S[k, k] = compliance * joint.soft[k]
         grounded = joint.parent == world
-        wc = load3(child.w)
+        wc, sc = load3(child.w), child.s
         JC = work.blocks[at.block_jc].M
         CJ = work.blocks[at.block_cj].M
         JP = work.blocks[at.block_jc if grounded else at.block_jp].M
         PJ = work.blocks[at.block_cj if grounded else at.block_pj].M
-        wp = load3(parent.w)
+        wp, sp = load3(parent.w), 1.0 if grounded else parent.s
         for k in range(joint.locks):
             force, on_parent, on_child = row_gradient(joint, at, k, y, C, Rp)
-            put6(JC[k], force, rotate_gradient(on_child, wc, child.s, dt))
+            put6(JC[k], force, rotate_gradient(on_child, wc, sc, dt))
             if not grounded:
-                put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+                put6(JP[k], neg3(force), rotate_gradient(on_parent, wp, sp, dt))
         for k in range(joint.locks, rows):
             S[k, k] = 1.0
             direction = joint.row_direction[k]
@@ -410,9 +408,9 @@ def jacobian(interval):
                     _, stiffness, damping = servo_at_end(joint, at, direction, moved, dt)
                     weight -= h * (dt * stiffness + damping)
                 force, on_parent, on_child = direction_gradient(joint, direction, y, C, Rp)
-                add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, child.s, dt))
+                add_to_slot(JC, k, weight, force, rotate_gradient(on_child, wc, sc, dt))
                 if not grounded:
-                    add_to_slot(JP, k, weight, neg3(force), rotate_gradient(on_parent, wp, parent.s, dt))
+                    add_to_slot(JP, k, weight, neg3(force), rotate_gradient(on_parent, wp, sp, dt))
         for k in range(rows):
             for c in range(6):
                 CJ[c, k] = -at.Gc[k, c]
