@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 import dalembert as da
 from dalembert.mechanism.mechanism import JointElement
 from dalembert.mechanism.shapes import Shape
+from dalembert.mechanism.touching import Touching as TouchingLaws
 
 WORLD = -1
 
@@ -25,11 +26,12 @@ class Poses(NamedTuple):
 
 @dataclass(frozen=True)
 class Touching:
-    """A shape of a body that touches; ``position`` (m) and ``rotation`` in the body's frame."""
+    """A shape of a body that touches; ``position`` (m) and ``rotation`` in the body's frame; ``friction``: a coefficient of its own."""
 
     shape: Shape
     position: np.ndarray
     rotation: np.ndarray
+    friction: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Hinge:
     """A joint between ``parent`` (or WORLD) and ``child``, by kind: "revolute", "prismatic", "spherical" or "fixed".
 
     ``point`` and ``axis`` in the world at the start, where its coordinate is taken as zero; ``rate`` (rad/s, m/s; three for a ball, world axes);
-    ``armature``, ``damping`` and the servo's ``stiffness`` to ``target`` along its direction.
+    ``armature``, ``damping``, dry ``friction`` and the servo's ``stiffness`` to ``target`` along its direction; ``ends`` of its way, None if it has none.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Hinge:
     armature: float = 0.0
     stiffness: float = 0.0
     target: float = 0.0
+    friction: float = 0.0
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class Scene:
     loops: tuple[Hinge, ...]
     ground: Floor | None
     together: bool
+    #: pairs of bodies that pass through one another, where bodies touch
+    apart: tuple[tuple[int, int], ...]
 
     @property
     def roots(self) -> list[int]:
@@ -142,6 +148,14 @@ def _extent(shape: Shape) -> tuple[np.ndarray, float]:
         return 0.5 * shape.length * np.array([shape.axis, np.negative(shape.axis)]), shape.radius
     if isinstance(shape, da.Box):
         return np.array(list(product((-0.5, 0.5), repeat=3))) * np.asarray(shape.size), 0.0
+    if isinstance(shape, da.Convex):
+        return shape.corners, 0.0
+    if isinstance(shape, da.Cylinder):  # a little less than it: points of its rims
+        axis = np.asarray(shape.axis, dtype=float)
+        u, w = np.linalg.svd(axis[None])[2][1:]
+        around = np.linspace(0.0, 2.0 * np.pi, 64, endpoint=False)[:, None]
+        rim = shape.radius * (np.cos(around) * u + np.sin(around) * w)
+        return np.concatenate([rim - 0.5 * shape.length * axis, rim + 0.5 * shape.length * axis]), 0.0
     raise TypeError(f"no simulator is told of a {type(shape).__name__}")
 
 
@@ -156,17 +170,26 @@ def describe(mechanism: da.Mechanism) -> Scene:
             touching.setdefault(body.index, []).append(Touching(body.shape, np.zeros(3), np.eye(3)))
     for part in mechanism.colliders:
         turn = Rotation.from_quat(part.orientation, scalar_first=True).as_matrix()
-        touching.setdefault(part.body.index, []).append(Touching(part.shape, part.position, turn))
+        touching.setdefault(part.body.index, []).append(Touching(part.shape, part.position, turn, part.friction))
     links = tuple(
         Link(b.name, b.mass, b.inertia, places[b.index], turns[b.index], linear[b.index], angular[b.index], tuple(touching.get(b.index, ())))
         for b in mechanism.bodies
     )
     tree, loops = _spanning_tree(mechanism)
+    together, apart = _meetings(mechanism)
     return Scene(
         mechanism, np.asarray(mechanism.gravity, dtype=float), links,
         tuple(_hinge(sim, links, joint, backwards) for joint, backwards in tree), tuple(_hinge(sim, links, joint, False) for joint in loops),
-        _floor(mechanism), any(body.collide for body in mechanism.bodies),
+        _floor(mechanism), together, apart,
     )
+
+
+def _meetings(mechanism: da.Mechanism) -> tuple[bool, tuple[tuple[int, int], ...]]:
+    """Whether bodies touch one another, and the pairs of them that do not."""
+    law = TouchingLaws(mechanism)
+    meeting = {(min(a.body, b.body), max(a.body, b.body)) for a, b in combinations(law.moving, 2) if law.law(a, b) is not None}
+    bodies = sorted({surface.body for surface in law.moving})
+    return bool(meeting), tuple(pair for pair in combinations(bodies, 2) if pair not in meeting)
 
 
 def _floor(mechanism: da.Mechanism) -> Floor | None:
@@ -212,9 +235,11 @@ def _hinge(sim: da.Simulation, links: tuple[Link, ...], joint: JointElement, bac
     if kind in ("spherical", "fixed"):
         return Hinge(joint.name, kind, first.index, second.index, point, axis, rate)
     servo, target, damping = joint.type.servo[0], 0.0, joint.type.damping[0]  # type: ignore[index]
+    ends = np.sort(sign * (np.array(joint.type.limits[0]) - sim.coordinates(joint.name)[0]))
     if servo is not None:
         target, damping = sign * (servo.target - sim.coordinates(joint.name)[0]), damping + servo.damping
     return Hinge(
         joint.name, kind, first.index, second.index, point, axis, rate, damping, joint.type.armature[0],  # type: ignore[index]
-        0.0 if servo is None else servo.stiffness, float(target),
+        0.0 if servo is None else servo.stiffness, float(target), float(joint.type.friction[0]),  # type: ignore[index]
+        (float(ends[0]), float(ends[1])) if np.isfinite(ends).any() else None,
     )

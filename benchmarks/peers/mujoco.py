@@ -62,6 +62,7 @@ def build_spec(mujoco: Any, scene: Scene, method: str, dt: float) -> Any:
     spec = mujoco.MjSpec()
     spec.option.timestep, spec.option.integrator = dt, getattr(mujoco.mjtIntegrator, f"mjINT_{INTEGRATORS[method]}")
     spec.option.gravity = scene.gravity
+    spec.compiler.degree = False
     frames: dict[int, tuple[Any, np.ndarray, np.ndarray]] = {WORLD: (spec.worldbody, np.zeros(3), np.eye(3))}
     hinges = {hinge.child: hinge for hinge in scene.tree}
 
@@ -77,7 +78,7 @@ def build_spec(mujoco: Any, scene: Scene, method: str, dt: float) -> Any:
             body.add_freejoint(name=f"free {index}")
         elif hinge.kind != "fixed":
             add_joint(mujoco, spec, body, hinge, link.rotation, link.position)
-        add_shapes(mujoco, scene, body, index)
+        add_shapes(mujoco, spec, scene, body, index)
 
     for index in scene.roots:
         add(index)
@@ -86,6 +87,11 @@ def build_spec(mujoco: Any, scene: Scene, method: str, dt: float) -> Any:
     if scene.ground is not None:
         spec.worldbody.add_geom(
             type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], pos=[0, 0, scene.ground.height], friction=[scene.ground.friction, 0, 0], contype=1, conaffinity=3)
+    for first, second in scene.apart if scene.together else ():
+        spec.add_exclude(bodyname1=f"body {first}", bodyname2=f"body {second}")
+    for gear in scene.mechanism.couplings:
+        tie = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, objtype=mujoco.mjtObj.mjOBJ_JOINT, name1=gear.first.name, name2=gear.second.name)
+        tie.data[:5] = 0.0, gear.ratio, 0.0, 0.0, 0.0
     for hinge in scene.loops:
         body, place, turn = frames[hinge.child]
         held = spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY, name1=body.name, name2=frames[hinge.parent][0].name)
@@ -97,25 +103,32 @@ def add_joint(mujoco: Any, spec: Any, body: Any, hinge: Hinge, turn: np.ndarray,
     kind = {"revolute": "HINGE", "prismatic": "SLIDE", "spherical": "BALL"}[hinge.kind]
     body.add_joint(
         name=hinge.name, type=getattr(mujoco.mjtJoint, f"mjJNT_{kind}"), pos=turn.T @ (hinge.point - place), axis=turn.T @ hinge.axis,
-        armature=hinge.armature, damping=hinge.damping, stiffness=hinge.stiffness, springref=hinge.target)
+        armature=hinge.armature, damping=hinge.damping, stiffness=hinge.stiffness, springref=hinge.target, frictionloss=hinge.friction)
+    if hinge.ends is not None:
+        joint = body.joints[-1]
+        joint.limited, joint.range = mujoco.mjtLimited.mjLIMITED_TRUE, np.clip(hinge.ends, -1e3, 1e3)
 
 
-def add_shapes(mujoco: Any, scene: Scene, body: Any, index: int) -> None:
+def add_shapes(mujoco: Any, spec: Any, scene: Scene, body: Any, index: int) -> None:
     """Without mass. Bodies that do not touch one another touch the ground alone."""
     bits = dict(contype=1, conaffinity=1) if scene.together else dict(contype=2, conaffinity=0)
-    for part in scene.links[index].touching:
-        shape, turn = part.shape, part.rotation
+    for number, part in enumerate(scene.links[index].touching):
+        shape, turn, more = part.shape, part.rotation, {}
         if isinstance(shape, da.Sphere):
             kind, size = mujoco.mjtGeom.mjGEOM_SPHERE, [shape.radius, 0, 0]
         elif isinstance(shape, da.Box):
             kind, size = mujoco.mjtGeom.mjGEOM_BOX, 0.5 * np.array(shape.size)
-        elif isinstance(shape, da.Capsule):
-            kind, size = mujoco.mjtGeom.mjGEOM_CAPSULE, [shape.radius, 0.5 * shape.length, 0]
+        elif isinstance(shape, da.Convex):
+            kind, size, more = mujoco.mjtGeom.mjGEOM_MESH, np.zeros(3), dict(meshname=f"hull {index} {number}")
+            spec.add_mesh(name=more["meshname"], uservert=shape.corners.ravel())
+        elif isinstance(shape, da.Capsule | da.Cylinder):
+            kind = mujoco.mjtGeom.mjGEOM_CAPSULE if isinstance(shape, da.Capsule) else mujoco.mjtGeom.mjGEOM_CYLINDER
+            size = [shape.radius, 0.5 * shape.length, 0]
             turn = turn @ Rotation.align_vectors([shape.axis], [[0.0, 0.0, 1.0]])[0].as_matrix()
         else:
             raise TypeError(f"no {type(shape).__name__} in MuJoCo")
-        friction = scene.ground.friction if scene.ground is not None else 0.5
-        body.add_geom(type=kind, size=size, pos=part.position, quat=quaternion(turn), friction=[friction, 0, 0], mass=0.0, **bits)
+        friction = scene.ground.friction if scene.ground is not None and not scene.together else 0.5 if part.friction is None else part.friction
+        body.add_geom(type=kind, size=size, pos=part.position, quat=quaternion(turn), friction=[friction, 0, 0], mass=0.0, **bits, **more)
 
 
 def start_velocities(model: Any, scene: Scene) -> np.ndarray:

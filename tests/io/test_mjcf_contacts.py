@@ -19,12 +19,13 @@ def load(tmp_path, text: str, **options) -> da.Mechanism:
     return da.load(tmp_path / "model.xml", **options)
 
 
-def laws(mechanism: da.Mechanism) -> dict[frozenset[str], float]:
-    """Friction of all pairs that may touch."""
+def laws(mechanism: da.Mechanism) -> dict[tuple[frozenset[str], str], float]:
+    """Friction against sliding, spinning and rolling of all pairs that may touch."""
     state = Touching(mechanism)
     things = [*state.moving, *state.obstacles, *state.around]
     found = {frozenset((a.names[0], b.names[0])): state.law(a, b) for i, a in enumerate(things) for b in things[i + 1 :]}
-    return {pair: law.friction for pair, law in found.items() if law is not None}
+    kinds = ("friction", "spin_friction", "rolling_friction")
+    return {(pair, kind): getattr(law, kind) or 0.0 for pair, law in found.items() if law is not None for kind in kinds}
 
 
 def random_scene(seed: int, apart: float) -> str:
@@ -37,7 +38,7 @@ def random_scene(seed: int, apart: float) -> str:
         count += 1
         return (
             f'<geom name="g{count}" type="{kind}" size="{size}" contype="{random.integers(0, 4)}" conaffinity="{random.integers(0, 4)}" '
-            f'condim="{random.choice([1, 3, 3])}" friction="{random.choice([0.2, 0.5, 0.9])}" priority="{random.choice([0, 0, 0, 1])}"/>'
+            f'condim="{random.choice([1, 3, 3, 4, 6])}" friction="{random.choice([0.2, 0.5, 0.9])} {random.choice([0.005, 0.01, 0.02])} {random.choice([0.001, 0.003])}" priority="{random.choice([0, 0, 0, 1])}"/>'
         )
 
     text = geom("plane", "1 1 1") + geom("box", "0.1 0.1 0.1")
@@ -49,7 +50,7 @@ def random_scene(seed: int, apart: float) -> str:
         if k % 3 == 2:
             text += "</body>" * 3
     excludes = "".join(f'<exclude body1="b{a}" body2="b{b}"/>' for a, b in ((0, 4), (2, 7)))
-    pairs = '<pair geom1="g3" geom2="g5" friction="0.33 0.33 0.005 0.0001 0.0001" condim="3"/>'
+    pairs = f'<pair geom1="g3" geom2="g5" friction="0.33 0.33 0.005 0.0001 0.0001" condim="{random.choice([1, 3, 4, 6])}"/>'
     return f'<mujoco><worldbody>{text}</worldbody><contact>{excludes}{pairs}</contact></mujoco>'
 
 
@@ -64,13 +65,16 @@ def test_pairs_and_friction_are_those_of_mujoco(seed, tmp_path):
     for contact in data.contact:
         pair = frozenset(model.geom(int(g)).name for g in (contact.geom1, contact.geom2))
         if not all(model.body_weldid[model.geom_bodyid[int(g)]] == 0 for g in (contact.geom1, contact.geom2)):
-            expected[pair] = 0.0 if contact.dim == 1 else float(contact.friction[0])
-    assert len(expected) > 3
+            sliding, _, spinning, rolling, _ = map(float, contact.friction)
+            expected[pair, "friction"] = sliding if contact.dim > 1 else 0.0
+            expected[pair, "spin_friction"] = spinning if contact.dim > 3 else 0.0
+            expected[pair, "rolling_friction"] = rolling if contact.dim > 4 else 0.0
+    assert len(expected) > 3 * 3
     assert laws(mechanism) == pytest.approx(expected)
     none = laws(load(tmp_path, text, self_collisions=False))
     still = {"g1", "g2"} | {model.geom(g).name for g in range(model.ngeom) if model.body_weldid[model.geom_bodyid[g]] == 0}
     declared = frozenset(("g3", "g5"))
-    assert none == pytest.approx({pair: value for pair, value in expected.items() if pair & still or pair == declared})
+    assert none == pytest.approx({(pair, kind): value for (pair, kind), value in expected.items() if pair & still or pair == declared})
     assert not load(tmp_path, text, contacts=False).touches
 
 
@@ -112,9 +116,29 @@ def test_kinds_of_geoms(tmp_path):
     told = "\n".join(mechanism.report)
     for words in (
         "its mesh touches by its convex hull", "height field is smooth", "'egg': an ellipsoid does not touch the height field",
-        "solref and solimp are not used, of ball", "margin and gap are not used, of ball", "condim 4 and 6", "overlap by",
+        "solref and solimp are not used, of ball", "margin and gap are not used, of ball", "overlap by",
     ):
         assert words in told, words
+
+
+def test_friction_against_spinning_and_rolling(tmp_path):
+    """Of balls that spin on a plane the one of condim 4 stops after 2 r^2 omega / (5 c g); those that roll are braked by 5 c g / (7 r) in condim 6 alone."""
+    ball = '<body name="{name}" pos="0 {y} 0.1"><freejoint/><geom size="0.1" condim="{condim}" friction="1 0.02 0.004"/></body>'
+    bodies = "".join(ball.format(name=f"{motion} {condim}", y=0.5 * k, condim=condim) for k, (motion, condim) in enumerate((m, c) for m in ("spins", "rolls") for c in (1, 3, 4, 6)))
+    mechanism = load(tmp_path, f'<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" condim="1" friction="0.5 0.001 0.0001"/>{bodies}</worldbody></mujoco>')
+    simulation = da.Simulation(mechanism, da.Variational(dt=0.005))
+    for body in mechanism.bodies:
+        if body.name.startswith("spins"):
+            simulation.set_velocity(body.name, angular=(0, 0, 10.0))
+        else:
+            simulation.set_velocity(body.name, linear=(1.0, 0, 0), angular=(0, 10.0, 0))
+    run = simulation.run(0.15)  # of 2 * 0.01 * 10 / (5 * 0.02 * 9.81) = 0.204 s
+    for condim in (1, 3, 4, 6):
+        spin, roll = mechanism[f"spins {condim}"].index, mechanism[f"rolls {condim}"].index
+        lost = 5 * 0.02 * 9.81 / (2 * 0.01) * 0.15 if condim > 3 else 0.0
+        assert run.angular_velocity[-1, spin, 2] == pytest.approx(10.0 - lost, abs=0.02)
+        braked = 5 * 0.004 * 9.81 / (7 * 0.1) * 0.15 if condim == 6 else 0.0
+        assert run.velocity[-1, roll, 0] == pytest.approx(1.0 - braked, abs=1e-3)
 
 
 def test_a_stack_rests_as_the_file_says(tmp_path):

@@ -70,6 +70,24 @@ def test_robots_touch_by_parts_of_their_meshes(tmp_path):
     assert len(da.load(tmp_path / "robot.toml").colliders[0].shape.parts) == 2  # type: ignore[attr-defined]
 
 
+def test_meshes_of_mjcf_files_touch_by_their_parts(tmp_path):
+    """MuJoCo moves a mesh to its own centre and turns it: the parts lie where its points are, and a ball falls into the corner."""
+    mujoco = pytest.importorskip("mujoco")
+    corners, faces = angle()
+    turned = np.stack([corners[:, 0], -corners[:, 2], corners[:, 1]], axis=1)  # upright: y becomes z
+    trimesh.Trimesh(turned, faces, process=False).export(tmp_path / "angle.stl")
+    text = ('<mujoco><asset><mesh name="angle" file="angle.stl"/></asset><worldbody><geom name="angle" type="mesh" mesh="angle" pos="0.3 0.2 0.1"/>'
+            '<body name="ball" pos="0.45 0.15 0.3"><freejoint/><geom name="ball" size="0.03" mass="1"/></body></worldbody></mujoco>')
+    (tmp_path / "corner.xml").write_text(text, encoding="utf-8")
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "corner.xml")).ngeom == 2
+    mechanism = da.load(tmp_path / "corner.xml", decompose=True)
+    shape = mechanism.obstacles[0].shape
+    assert isinstance(shape, da.Composite)
+    assert len(shape.parts) == 2
+    run = da.Simulation(mechanism, da.Variational(dt=0.005)).run(1.0)
+    assert run.position[-1, 0, 2] == pytest.approx(0.1 + 0.1 + 0.03, abs=1e-4)  # on the leg, not on the slope of a hull
+
+
 def test_a_convex_mesh_stays_one(tmp_path):
     box = trimesh.creation.box((0.1, 0.2, 0.3))
     shape = da.convex_parts(box.vertices, box.faces, density=1000.0)

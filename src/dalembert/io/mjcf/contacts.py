@@ -127,7 +127,6 @@ def _report(source: Source, geoms: list[int]) -> None:
     for lines, chosen in (
         ("contacts are rigid: solref and solimp are not used, of", [g for g in geoms if softened(model.geom_solref[g], model.geom_solimp[g])]),
         ("contacts begin where surfaces meet: margin and gap are not used, of", [g for g in geoms if model.geom_margin[g] or model.geom_gap[g]]),
-        ("contacts do not resist turning: torsional and rolling friction (condim 4 and 6) are not simulated, of", [g for g in geoms if model.geom_condim[g] > 3]),
         ("surfaces that stick or move by themselves are not simulated, of", [g for g in geoms if source.extra("geom_adhesion", g) or source.extra("geom_surfacevel", g)]),
     ):
         if chosen:
@@ -141,9 +140,9 @@ def add_pairs(source: Source) -> None:
         for names in product(*(_elements(source, b) for b in divmod(int(model.exclude_signature[k]), 2**16))):
             if names[0] != names[1]:
                 mechanism.contact_pair(*names, collide=False)
+    _leave_level(source)
     _correct_friction(source)
     _part(source)
-    _leave_level(source)
     for name, one, two in source.ties:
         ends = [[c for c in mechanism.colliders if c.body.name == body] for body in (one, two)]
         if any(a.layer & b.mask or b.layer & a.mask for a, b in product(*ends)):
@@ -188,33 +187,45 @@ def _elements(source: Source, b: int) -> list[str]:
 
 
 def _correct_friction(source: Source) -> None:
-    """Say the coefficient of pairs that touch by another one than the larger of the two."""
+    """Say the coefficients of pairs that touch by others than the larger one of the two, or resist spinning and rolling."""
     state = Touching(source.mechanism)
     surfaces = {surface.names[0]: surface for surface in (*state.moving, *state.obstacles, *state.around)}
     for a, b in _unusual(source):
         law = state.law(surfaces[source.elements[a]], surfaces[source.elements[b]])
-        coefficient = _pair_friction(source, a, b)
-        if law is not None and coefficient != law.friction:
-            source.mechanism.contact_pair(source.elements[a], source.elements[b], friction=coefficient)
+        sizes = _pair_friction(source, a, b)
+        if law is not None and sizes != (law.friction, 0.0, 0.0):
+            source.mechanism.contact_pair(source.elements[a], source.elements[b], **_coefficients(sizes))
 
 
 def _unusual(source: Source) -> list[tuple[int, int]]:
-    """Pairs of geoms whose friction may not be the larger one of the two."""
+    """Pairs of geoms whose friction may not be the larger one of the two, or not of sliding alone."""
     geoms = np.array(list(source.elements), dtype=int)
     priority, condim, own = source.model.geom_priority[geoms], source.model.geom_condim[geoms], source.model.geom_friction[geoms, 0]
     pairs = []
     for k in range(len(geoms)):
-        same = (condim[k + 1 :] > 1) & (condim[k] > 1) & ((priority[k + 1 :] == priority[k]) | (own[k + 1 :] == own[k]))
+        same = (np.minimum(condim[k + 1 :], condim[k]) > 1) & (np.maximum(condim[k + 1 :], condim[k]) <= 3) & ((priority[k + 1 :] == priority[k]) | (own[k + 1 :] == own[k]))
         pairs += [(int(geoms[k]), int(geoms[k + 1 + other])) for other in np.flatnonzero(~same)]
     return pairs
 
 
-def _pair_friction(source: Source, a: int, b: int) -> float:
-    """MuJoCo's rule: the geom of higher priority decides, or else the larger dimension and the larger coefficient count."""
-    model = source.model
-    if model.geom_priority[a] != model.geom_priority[b]:
-        return friction(source, a if model.geom_priority[a] > model.geom_priority[b] else b)
-    return 0.0 if max(model.geom_condim[a], model.geom_condim[b]) == 1 else float(max(model.geom_friction[a, 0], model.geom_friction[b, 0]))
+def _pair_friction(source: Source, a: int, b: int) -> tuple[float, float, float]:
+    """Coefficients of sliding, spinning and rolling (m) by MuJoCo's rule: the geom of higher priority decides, or else the larger ones count."""
+    model, geoms = source.model, [a, b]
+    priority = model.geom_priority[geoms]
+    if priority[0] != priority[1]:
+        geoms = [geoms[int(np.argmax(priority))]]
+    return _resists(int(model.geom_condim[geoms].max()), *model.geom_friction[geoms].max(axis=0))
+
+
+def _resists(condim: int, sliding: float, spinning: float, rolling: float) -> tuple[float, float, float]:
+    """What is left of coefficients in a contact of so many dimensions: none in one, sliding in three, spinning too in four, all in six."""
+    return float(sliding) if condim > 1 else 0.0, float(spinning) if condim > 3 else 0.0, float(rolling) if condim > 4 else 0.0
+
+
+def _coefficients(sizes: tuple[float, float, float]) -> dict[str, float]:
+    """As a pair takes them: what does not resist is left out."""
+    sliding, spinning, rolling = sizes
+    return dict(friction=sliding) | {name: size for name, size in (("spin_friction", spinning), ("rolling_friction", rolling)) if size > 0.0}
 
 
 def _declare(source: Source, k: int) -> None:
@@ -227,12 +238,13 @@ def _declare(source: Source, k: int) -> None:
             source.report.append(f"the contact pair of {name} is not simulated")
         return
     sizes = model.pair_friction[k]
-    if model.pair_dim[k] > 3 or sizes[0] != sizes[1]:
-        source.report.append(f"the contact pair of {name}: only sliding friction is simulated, with its first coefficient {sizes[0]:g}")
+    condim = int(model.pair_dim[k])
+    if (condim > 1 and sizes[0] != sizes[1]) or (condim > 4 and sizes[3] != sizes[4]):
+        source.report.append(f"the contact pair of {name}: its friction is the same all around, with the first coefficients of sliding and rolling, {sizes[0]:g} and {sizes[3]:g} m")
     if softened(model.pair_solref[k], model.pair_solimp[k]) or model.pair_margin[k] or model.pair_gap[k]:
         source.report.append(f"the contact pair of {name} is rigid: its solref, solimp, margin and gap are not used")
     try:
-        source.mechanism.contact_pair(source.elements[a], source.elements[b], friction=0.0 if model.pair_dim[k] == 1 else float(sizes[0]))
+        source.mechanism.contact_pair(source.elements[a], source.elements[b], **_coefficients(_resists(condim, sizes[0], sizes[2], sizes[3])))
     except ModelError as error:
         source.report.append(f"the contact pair of {name} is not simulated: {error}")
 
