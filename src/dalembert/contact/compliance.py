@@ -4,7 +4,8 @@ With the slack s of the gap and a normal impulse gamma over the kick h, the law 
 
     s = gap/dt - bound + drag rate + soft gamma >= 0,    gamma >= 0,    s gamma = 0,
 
-whose s is the force that is missing, over a stiffness times dt: so that the node of a rigid contact takes it, and stiffness without end is rigid.
+whose s is the force that is missing, over a stiffness times dt: so that the node of a rigid contact takes it, and stiffness without end is rigid. A rigid contact
+gives way by ``soft`` alone, ``give`` over its weight: far below what is known of gaps, but it decides where a joint holds what a contact holds.
 
 A step of ``Variational`` has the mean force of the kick at its knot, by the gaps of the two intervals (1 - e) (g- + 2 g + g+)/4 + e g+ and their rates in the
 same way: of second order, as e is that of dt, and where dt does not resolve the contact, e tends to one, with which it takes no energy in. With
@@ -31,10 +32,11 @@ def mobility(model, i, row):
 
 
 @kernel
-def soften_step(model, work, scene, dt, h):
-    """Numbers of all compliant contacts of a step of ``Variational``; rows must be those of the knot."""
+def soften_step(model, work, scene, dt, h, give):
+    """Numbers of all compliant contacts of a step of ``Variational``; rows must be those of the knot. Rigid ones ``give`` way (impulse over weight, in m/s, to m/s)."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
+        contact.soft = give / contact.weight
         if contact.stiffness > 0.0 and contact.awake != 0:
             rate = approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0])
             k, d = contact.stiffness, contact.damping
@@ -49,10 +51,11 @@ def soften_step(model, work, scene, dt, h):
 
 
 @kernel
-def soften_stage(scene, gamma):
-    """Numbers of all compliant contacts of a stage."""
+def soften_stage(scene, gamma, give):
+    """Numbers of all compliant contacts of a stage. Rigid ones ``give`` way as in a step."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
+        contact.soft = give / contact.weight
         if contact.stiffness > 0.0:
             share = 1.0 / (contact.stiffness * gamma)
             contact.bound = 0.0

@@ -138,6 +138,25 @@ def grant(model, work, scene, dt):
 
 
 @kernel
+def deny(scene, dt):
+    """Grant no restitution at all: with some there may be no motion, as where friction wedges in what would rise."""
+    scene.islands[PART] = 0.0
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        contact.granted = 0.0
+        if contact.awake != 0 and contact.bounced != 0:
+            contact.bounced = 1
+            contact.bound = contact.gap0 / dt
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        limit.granted = 0.0
+        for side in range(2):
+            if limit.awake[side] != 0 and limit.bounced[side] != 0:
+                limit.bounced[side] = 1
+                limit.bound[side] = end_gap(limit, side, limit.c0) / dt
+
+
+@kernel
 def bounces(scene):
     """Whether anything bounced in the step just solved."""
     for i in range(scene.contacts.shape[0]):

@@ -32,7 +32,7 @@ from dalembert.contact.events import (
 )
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
 from dalembert.contact.geometry import at_knot
-from dalembert.contact.impacts import clear_islands
+from dalembert.contact.impacts import clear_islands, deny
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, limit_at_end, limit_at_knot
 from dalembert.contact.records import TWIST, Tape
@@ -42,7 +42,7 @@ from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.pose import evaluate_pose
-from dalembert.solvers.interior_point import TRIES
+from dalembert.solvers.interior_point import TRIES, WITHOUT
 from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
@@ -275,12 +275,14 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
         for attempt in range(len(TRIES) + len(COMPLIANCES) - 1):
             if attempt >= len(TRIES) and compliance == 0.0:
                 break
-            wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
+            if attempt == WITHOUT and touching.limited > 0:
+                deny(scene, gamma)
+            wide, blunt, give = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
             softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
             encounter = Encounter(problem(parts, gamma, softness * compliance), scene, gamma)
             for again in range(ROUNDS):
                 follow_contacts(scene, work.bodies)
-                soften_stage(scene, gamma)
+                soften_stage(scene, gamma, sharp * give)
                 recall(parts, state)
                 guess(parts, state, order)
                 clear(parts)

@@ -45,12 +45,20 @@ ROUNDING = 4e-13
 START, FALL, EVEN = 0.1, 0.2, 1e-9
 #: mismatch of a slack and its gap, as part of the tolerance, that is left alone
 NOISE = 1e-3
+#: impulses over weights (m/s) beyond which their rounding would be as large as what a step may miss: nothing answers them, and they only seem to solve it
+LARGEST = 4e5
 #: shortest step of the line search
 SHORTEST = 1e-5
 #: a step that is not solved is tried from a start so many times further inside the cones, near whose boundary it may have come to a halt; from one that is inside
-#: by what slides fastest (zero), since where friction presses what slides into the ground, only an impulse of that size ends it; and so many times less
-#: sharply than usual (second), before it is split; in the end without the impulses of the step before
-TRIES = ((1.0, 1.0), (20.0, 1.0), (0.0, 1.0), (20.0, 100.0), (20.0, 1e4), (20.0, 1.0))
+#: by what slides fastest (zero), since where friction presses what slides into the ground, only an impulse of that size ends it; from one that is very far inside, since
+#: light bodies that friction wedges in stop heavy ones; and so many times less sharply than usual (second), before it is split; in the end without the impulses of the step
+#: before. Rigid contacts give way by the third: by as much as slacks are at least, so that gaps stay positive, and impulses that joints take back whole, which no gap answers,
+#: find an end; in later tries by more than slacks are, so that they do where gaps are a hair below zero
+TRIES = (
+    (1.0, 1.0, SOFT / FLOOR), (20.0, 1.0, 10.0 * SOFT), (0.0, 1.0, 10.0 * SOFT), (2e4, 1.0, 10.0 * SOFT), (20.0, 100.0, 10.0 * SOFT), (20.0, 1e4, 10.0 * SOFT), (20.0, 1.0, 10.0 * SOFT),
+)
+#: tries from this one on are without restitution, with which friction that wedges in what would rise may leave no motion
+WITHOUT = 4
 
 
 class InteriorPoint(NamedTuple):
@@ -105,6 +113,15 @@ def products(scene, speed, blunt):
         count += b
         worst = max(worst, c)
     return total / max(count, 1), worst, count, aim(top, pressing, speed, blunt)
+
+
+@kernel
+def runs_away(scene):
+    """Whether an impulse is so large that its rounding decides."""
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0 and scene.contacts[i].gamma > LARGEST * scene.contacts[i].weight:
+            return True
+    return False
 
 
 @kernel
@@ -306,6 +323,8 @@ def build_interior_point(
             mean, worst, count, goal = products(scene, speed, blunt)
             # at least one iteration, as in ``newton``
             if size <= tolerance and worst <= SHARP * goal and iterations > 0:
+                if runs_away(scene):
+                    return NOT_CONVERGED, iterations, size
                 centre = goal if centring == 0 else centre
                 if centring == CENTRING or off_centre(scene, centre) < CENTRED:
                     return SOLVED, iterations, size

@@ -21,6 +21,7 @@ from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.interior_point import (
     CENTRED,
+    LARGEST,
     NOISE,
     ROUNDING,
     SHARP,
@@ -220,7 +221,7 @@ def build_smoothed_newton(
             if not fine:
                 return NOT_CONVERGED, iteration, size
             goal, top = aim_at(scene, speed, blunt)
-            if blunt > 1.0 and goal > BLUNTEST * speed * speed:
+            if top > LARGEST or (blunt > 1.0 and goal > BLUNTEST * speed * speed):
                 break
             own = missed(scene, goal)
             size = max(size, own)

@@ -6,7 +6,7 @@ With velocities v (6n), the mass matrix M, joint rows J, and for every closed co
     0 <= C_n v+ + c e C_n v-   orthogonal to   P_n >= 0,    |P_t| <= mu P_n against C_t v+,
 
 where e counts for what closes faster than the resting speed. c = 1, unless the work P . C (v- + v+) / 2 would be positive: then the
-part c of the restitutions is the one for which it is zero (see ``contact.impacts``). One after the other, what closes fastest first, each
+part c of the restitutions is the one for which it is zero (see ``contact.impacts``), and where there are no impulses with it, it is zero itself. One after the other, what closes fastest first, each
 contact strikes alone, as in a cradle.
 """
 from __future__ import annotations
@@ -170,7 +170,13 @@ def _blow(closed: Closed, N: np.ndarray, who: np.ndarray, v: np.ndarray, resting
         return float(P.ravel() @ (u.ravel() + 0.5 * A @ P.ravel())), P, kind
 
     part, cut = 1.0, False
-    gain, P, kind = work(part)
+    try:
+        gain, P, kind = work(part)
+    except StepFailure:  # where friction wedges in what would rise
+        if not limited or not np.any(rebound > 0.0):
+            raise
+        part = 0.0
+        gain, P, kind = work(part)
     if limited and gain > 1e-12 * float(np.abs(P).ravel() @ np.abs(u).ravel()) and np.any(rebound > 0.0) and work(0.0)[0] < 0.0:
         part, cut = float(brentq(lambda c: work(c)[0], 0.0, 1.0, xtol=1e-15)), True  # type: ignore[arg-type]
         _, P, kind = work(part)

@@ -19,7 +19,7 @@ from dalembert.contact.forces import (
     something_hits,
     write_log,
 )
-from dalembert.contact.impacts import build_granting, clear_islands
+from dalembert.contact.impacts import build_granting, clear_islands, deny
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter, awake_part, build_nodes, limit_impulse
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
@@ -52,7 +52,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import TRIES, build_interior_point, on_graph
+from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph
 from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.solvers.smoothed_newton import SHARPNESS, build_smoothed_newton
@@ -159,11 +159,13 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             break
         if attempt > 0:
             mend_slides(scene, True)
-        wide, blunt = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
+        if attempt == WITHOUT and options.limited > 0:
+            deny(scene, dt)
+        wide, blunt, give = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         for again in range(ROUNDS):
             follow_contacts(scene, work.bodies)
-            soften_step(model, work, scene, dt, h)
+            soften_step(model, work, scene, dt, h, give)
             encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
