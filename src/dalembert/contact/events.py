@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dalembert.contact.bearing import guess_bounds
-from dalembert.contact.geometry import at_end, at_knot, at_knot_below, rounding
+from dalembert.contact.geometry import at_end, at_knot, at_knot_below, flies, put_end_gap, rounding
 from dalembert.contact.nodes import flow, limit_at_end, limit_at_knot
 from dalembert.contact.records import CIRCLE_SUPPORT, PLANE, TWIST
 from dalembert.kernels import inline, kernel
@@ -102,7 +102,7 @@ def prepare(model, work, scene, dt, h, speed):
         if contact.used == 0:
             continue
         contact.used = 2 if lies_flat(contact, bodies) else 1
-        if contact.used == 2:
+        if contact.used == 2 or flies(contact, bodies, near):
             continue
         at_knot(contact, scene, bodies)
         if contact.kind == TWIST:
@@ -131,6 +131,14 @@ def prepare(model, work, scene, dt, h, speed):
                 limit.awake[side] = 1
                 count += 1
     return count
+
+
+@kernel
+def put_all_rows(scene, bodies):
+    """Rows at the knot of what ``prepare`` found far away: for steps that leave the knot's pose before they wake anything."""
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].used != 0 and scene.contacts[i].bare != 0:
+            at_knot(scene.contacts[i], scene, bodies)
 
 
 @kernel
@@ -198,11 +206,13 @@ def wake(work, scene):
     for i in range(contacts.shape[0]):
         contact = contacts[i]
         if contact.used != 0 and contact.awake == 0:
-            at_end(contact, scene, work.bodies)
+            put_end_gap(contact, scene, work.bodies)
             if contact.gap < (0.0 if contact.used == 1 else -OVERLAP - rounding(contact, load9(work.bodies[contact.a].Rn), load9(work.bodies[contact.b].Rn))):
                 if contact.used == 2:  # a circle that lies flat, and tilts so much that points of its rim do not stand for it
                     at_knot_below(contact, work.bodies)
                     contact.used = 1
+                elif contact.bare != 0:
+                    at_knot(contact, scene, work.bodies)
                 contact.awake = 1
                 count += 1
     limits = scene.limits

@@ -7,7 +7,7 @@ within the step, so that it sticks or turns back, is an event too.
 from __future__ import annotations
 
 from dalembert.contact.events import approach, end_gap, limit_approach, rate_along
-from dalembert.contact.geometry import at_end
+from dalembert.contact.geometry import at_end, at_knot
 from dalembert.contact.records import MEAN
 from dalembert.kernels import inline, kernel
 
@@ -78,6 +78,8 @@ def meet(model, work, scene, carry, resting, events):
         if contact.used == 1 and contact.awake == 0:
             at_end(contact, scene, work.bodies)
             if contact.gap < 0.0:
+                if contact.bare != 0:
+                    at_knot(contact, scene, work.bodies)
                 rate = rate_along(work, contact.a, contact.b, contact.Ha, contact.Hb)
                 rate += carry * (rate - approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0]))
                 if rate < -fast:

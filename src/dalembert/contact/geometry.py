@@ -188,6 +188,7 @@ def friction_axes(contact, n, Ra, Rb):
 def put_rows(contact, n, p, xa, Ra, xb, Rb):
     """Normal, point and rows of a contact at the knot."""
     t, u = friction_axes(contact, n, Ra, Rb)
+    contact.bare = 0
     for c in range(3):
         contact.n0[c] = n[c]
         contact.p0[c] = p[c]
@@ -227,6 +228,33 @@ def put_twist(contact, carrier, Ra, Rb):
     put_torque(contact.Gb[1], neg3(t), Rb)
     put_torque(contact.Gb[2], neg3(u), Rb)
     slide_after_knot(contact)
+
+
+@inline
+def plane_gap(contact, xa, Ra, xb, Rb):
+    """``measure`` of a contact with a half-space, its gap alone."""
+    n = mat_vec(Rb, load3(contact.normal))
+    _, height = lowest(contact, Ra, n)
+    return dot3(n, sub3(xa, xb)) + height - contact.offset
+
+
+@kernel
+def flies(contact, bodies, near):
+    """Whether a contact is further than ``near`` (m) from its half-space, at the knot and at the end: its gaps are written then, and its rows are not."""
+    if contact.kind != PLANE:
+        return False
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    gap = plane_gap(contact, load3(a.x), load9(a.R), load3(b.x), load9(b.R))
+    if gap < near:
+        return False
+    contact.gap0 = gap
+    contact.gap = plane_gap(contact, load3(a.xn), load9(a.Rn), load3(b.xn), load9(b.Rn))
+    if contact.gap < near:
+        return False
+    contact.bare = 1
+    contact.look = AFTER_KNOT
+    return True
 
 
 @kernel
@@ -279,3 +307,14 @@ def at_end(contact, scene, bodies):
         contact.n[c] = n[c]
     put_row(contact.Ha, n, Ra, sub3(p, xa))
     put_row(contact.Hb, neg3(n), Rb, sub3(p, xb))
+
+
+@kernel
+def put_end_gap(contact, scene, bodies):
+    """Write the gap at the pose that the iterate leads to; its gradient too, where that costs little more."""
+    if contact.kind != PLANE:
+        at_end(contact, scene, bodies)
+        return
+    a = bodies[contact.a]
+    b = bodies[contact.b]
+    contact.gap = plane_gap(contact, load3(a.xn), load9(a.Rn), load3(b.xn), load9(b.Rn))

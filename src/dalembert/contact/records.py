@@ -40,6 +40,8 @@ CONTACT = np.dtype([
             look=0,
             # a point on the rim of a cylinder, which stands for it where it lies flat
             rim=0,
+            # its rows were not written at this knot, from which it is far
+            bare=0,
             # ``added``: found at another pose than the knot's; numbers of two shapes
             added=0, first=0, second=0,
             # 1 + the body in whose frame the direction ``grain`` of friction is, 0 where it is the same all around; of a TWIST, 1 + its contact and

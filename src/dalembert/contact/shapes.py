@@ -7,6 +7,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from dalembert.contact.build import label_index
+from dalembert.contact.distance import core_distance, unit
 from dalembert.contact.features import (
     Geometry,
     _blank,
@@ -25,6 +26,7 @@ from dalembert.kernels import kernel
 from dalembert.mechanism.environment import PairLaw
 from dalembert.mechanism.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Sphere
 from dalembert.mechanism.touching import Touching
+from dalembert.spatial.tuples import load3, load9, sub3
 
 #: corners of a clipped face at most
 ROOM = 64
@@ -125,6 +127,24 @@ def overlapping(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         room *= 4
 
 
+@kernel
+def leave_far(shapes, pairs, places, turns, near):
+    """Tell which pairs (k, 2) of geometries cannot meet while no body leaves its room: those whose distance is larger than both rooms and what is close.
+
+    ``places`` (n, 8): poses and rooms (m), the world last; ``turns`` (n, 9); ``near`` (k,): the answers.
+    """
+    geometries = shapes.geometries
+    for k in range(pairs.shape[0]):
+        ga = geometries[pairs[k, 0]]
+        gb = geometries[pairs[k, 1]]
+        a = places[ga.body]
+        b = places[gb.body]
+        reach = ga.skin + gb.skin + a[7] + b[7] + CLOSE * min(ga.inner, gb.inner) + CLOSE_LENGTH
+        d = sub3(load3(a), load3(b))
+        low, _, _, _ = core_distance(ga, gb, shapes.corners, load9(turns[ga.body]), load9(turns[gb.body]), d, unit(d, (0.0, 0.0, 1.0)), reach, shapes.work[1])
+        near[k] = low <= reach
+
+
 class PairList:
     """The shapes of a mechanism, and which pairs of them are near while no body leaves its room."""
 
@@ -147,7 +167,7 @@ class PairList:
         return self._laws[i, j]
 
     def near(self, places: np.ndarray) -> list[tuple[int, int]]:
-        """Pairs of geometries whose boxes, grown by their bodies' rooms, overlap. ``places`` (n, 8): poses and rooms (m)."""
+        """Pairs of geometries that may meet while no body leaves its room. ``places`` (n, 8): poses and rooms (m)."""
         if not self.found:
             return []
         places = np.concatenate([places, [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]])  # the world comes last, as body -1
@@ -158,7 +178,10 @@ class PairList:
         pairs = overlapping(centres - reach[:, None], centres + reach[:, None])
         d = centres[pairs[:, 0]] - centres[pairs[:, 1]]
         pairs = pairs[np.einsum("ni,ni->n", d, d) <= (reach[pairs[:, 0]] + reach[pairs[:, 1]]) ** 2]
-        return sorted((i, j) for i, j in pairs.tolist() if self._law(i, j) is not None)
+        meeting = np.array(sorted((i, j) for i, j in pairs.tolist() if self._law(i, j) is not None), dtype=np.int64).reshape(-1, 2)
+        near = np.zeros(len(meeting), np.bool_)
+        leave_far(self.shapes, meeting, places, turns.reshape(-1, 9), near)
+        return [(i, j) for i, j in meeting[near].tolist()]
 
     def slots(self, key: tuple[int, int]) -> int:
         """How many contact points a pair may have."""

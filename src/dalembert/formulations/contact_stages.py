@@ -26,6 +26,7 @@ from dalembert.contact.events import (
     guess_impulses,
     limit_approach,
     prepare,
+    put_all_rows,
     rate_along,
     strays,
     wake,
@@ -395,6 +396,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
         if met < 0:
             return THROUGH, 0, -1.0 - met, dt, 0, before
         count = prepare(model, work, scene, dt, dt, speed)
+        put_all_rows(scene, work.bodies)
         outcome, total, size, gamma, resting = WOKEN, 0, 0.0, dt, inf
         able = options.multistep != 1 and (options.tableau.stiffly_accurate or count == 0)
         if able and not is_coming(model, work, scene, CLOSED * dt, touching.resting + speed):

@@ -70,16 +70,26 @@ class Structure:
         return len(self.schedule.pivot) + 2 * len(self.schedule.parent)
 
     @cached_property
-    def _entries(self) -> dict[tuple[int, int], int]:
-        nodes = np.arange(len(self.diagonal))
-        rows = np.concatenate([nodes, np.repeat(nodes, np.diff(self.schedule.offset))])
-        columns = np.concatenate([nodes, self.schedule.neighbour])
-        blocks = np.concatenate([self.diagonal, self.schedule.entry])
-        return dict(zip(zip(rows.tolist(), columns.tolist()), blocks.tolist()))
+    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of nodes as numbers, ascending, and their blocks."""
+        n = len(self.diagonal)
+        nodes = np.arange(n)
+        pairs = np.concatenate([nodes * (n + 1), np.repeat(nodes, np.diff(self.schedule.offset)) * n + self.schedule.neighbour])
+        order = np.argsort(pairs)
+        return pairs[order], np.concatenate([self.diagonal, self.schedule.entry])[order]
+
+    def blocks(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        """(k,) blocks of row nodes and column nodes (k,); KeyError when no edge joins two of them."""
+        pairs, found = self._entries
+        wanted = np.asarray(rows, dtype=np.int64) * len(self.diagonal) + np.asarray(columns, dtype=np.int64)
+        at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        for missing in np.flatnonzero(pairs[at] != wanted) if len(wanted) else ():
+            raise KeyError(divmod(int(wanted[missing]), len(self.diagonal)))
+        return found[at]
 
     def block(self, i: int, j: int) -> int:
         """The block of row node ``i`` and column node ``j``; KeyError when no edge joins them."""
-        return self._entries[i, j]
+        return int(self.blocks([i], [j])[0])
 
     def new_blocks(self) -> np.ndarray:
         """Zeroed storage for the matrix and its factors: ``blocks[k]["M"]`` is block k."""

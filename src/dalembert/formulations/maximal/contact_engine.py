@@ -221,23 +221,18 @@ class TouchingEngine(MaximalEngine):
         """The graph of a scene, whose records are told where their blocks are."""
         world, arrays = self.sizes[0], (scene.contacts, scene.limits)
         graph = self._touching_graph([pair for array in arrays for pair in zip(array["a"].tolist(), array["b"].tolist())], firm)
-        schedule, first = graph.structure.schedule, graph.contacts
-        size = len(schedule.sizes)
-        edges = np.repeat(np.arange(size), np.diff(schedule.offset)) * size + schedule.neighbour
-        order = np.argsort(edges)
-        edges, blocks = edges[order], schedule.entry[order]
+        structure, first = graph.structure, graph.contacts
         for array in arrays:
             if not len(array):
                 continue
             index = np.arange(first, first + len(array))
             first += len(array)
-            array["node"], array["diagonal"] = index, schedule.diagonal[index]
+            array["node"], array["diagonal"] = index, structure.diagonal[index]
             for end, there, back in (("a", "block_na", "block_an"), ("b", "block_nb", "block_bn")):
                 body = array[end].astype(np.int64)
                 held = body != world
-                for name, wanted in ((there, index * size + body), (back, body * size + index)):
-                    array[name] = -1
-                    array[name][held] = blocks[np.searchsorted(edges, wanted[held])]
+                array[there] = array[back] = -1
+                array[there][held], array[back][held] = structure.blocks(index[held], body[held]), structure.blocks(body[held], index[held])
         return graph
 
     def felt(self, numbers: np.ndarray, inputs: Inputs) -> Inputs:

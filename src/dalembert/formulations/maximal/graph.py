@@ -59,11 +59,12 @@ def build_graph(
         constraint.append(bool(coupling["law"] == CONSTRAINT))
         edges += [(tie["node"], body) for body in model.ends[coupling["first"] : coupling["first"] + coupling["ends"]]]
     first_contact = len(sizes)
-    for first, second in contacts:
-        edges += [(len(sizes), end) for end in (first, second) if end != world]
-        sizes.append(3)
-        constraint.append(firm)
-    structure = analyse(sizes, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(constraint, dtype=bool))
+    ends = np.array(contacts, dtype=np.int64).reshape(-1, 2)
+    touching = np.stack([np.repeat(first_contact + np.arange(len(ends)), 2), ends.ravel()], axis=1)
+    sizes += [3] * len(ends)
+    constraint += [firm] * len(ends)
+    every = np.concatenate([np.array(edges, dtype=np.int64).reshape(-1, 2), touching[touching[:, 1] != world]])
+    structure = analyse(sizes, every, np.array(constraint, dtype=bool))
     _point_at_blocks(model, work, structure)
     between = np.full((len(pairs), 2), -1)
     if couple_bodies:
@@ -80,15 +81,12 @@ def _point_at_blocks(model: Model, work: Work, structure: Structure) -> None:
     work.bodies["diagonal"][:world] = structure.diagonal[:world]
     for name in ("block_jp", "block_pj", "block_jc", "block_cj"):
         work.joints[name] = -1
-    for joint, at in zip(model.joints, work.joints):
-        node = int(at["node"])
-        if node < 0:
-            continue
-        at["diagonal"] = structure.diagonal[node]
-        for end, there, back in (("parent", "block_jp", "block_pj"), ("child", "block_jc", "block_cj")):
-            if joint[end] != world:
-                at[there] = structure.block(node, int(joint[end]))
-                at[back] = structure.block(int(joint[end]), node)
+    node = work.joints["node"].astype(np.int64)
+    work.joints["diagonal"][node >= 0] = structure.diagonal[node[node >= 0]]
+    for end, there, back in (("parent", "block_jp", "block_pj"), ("child", "block_jc", "block_cj")):
+        held = (node >= 0) & (model.joints[end] != world)
+        work.joints[there][held] = structure.blocks(node[held], model.joints[end][held])
+        work.joints[back][held] = structure.blocks(model.joints[end][held], node[held])
     for coupling, tie in zip(model.couplings, work.couplings):
         node = int(tie["node"])
         tie["diagonal"] = structure.diagonal[node]

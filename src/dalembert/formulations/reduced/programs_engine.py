@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.contact.events import ROUNDS, bounce, end_gap, prepare, strays, wake
+from dalembert.contact.events import ROUNDS, bounce, end_gap, prepare, put_all_rows, strays, wake
 from dalembert.contact.forces import keep_forces, keep_places, note_state, write_log
 from dalembert.contact.narrow import find_features
 from dalembert.contact.nodes import Encounter
@@ -161,6 +161,7 @@ class ProgramsEngine(ContactEngine):
         if watch(work.bodies, scene, True) < 0:
             return TOO_FAST, 0, 0.0
         prepare(model, work, scene, dt, dt, speed)
+        put_all_rows(scene, work.bodies)
         scene.limits["cap"] = np.where(scene.limits["bears"] != 0, 0.0, scene.limits["cap"])
         jacobian = self._jacobian()
         rows = len(self.ties.rows)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -222,7 +223,7 @@ def _resists(condim: int, sliding: float, spinning: float, rolling: float) -> tu
     return float(sliding) if condim > 1 else 0.0, float(spinning) if condim > 3 else 0.0, float(rolling) if condim > 4 else 0.0
 
 
-def _coefficients(sizes: tuple[float, float, float]) -> dict[str, float]:
+def _coefficients(sizes: tuple[float, float, float]) -> dict[str, Any]:
     """As a pair takes them: what does not resist is left out."""
     sliding, spinning, rolling = sizes
     return dict(friction=sliding) | {name: size for name, size in (("spin_friction", spinning), ("rolling_friction", rolling)) if size > 0.0}
