@@ -41,15 +41,13 @@ BLUNT = 100.0
 BLUNTEST = 2e-6
 #: most iterations; at the sharpest products it gives up when so many in a row have not made the residual smaller by this factor
 MOST, IDLE, SLOW = 30, 4, 0.5
-#: products are aimed at this part of the square of what the equations miss, if that is more than they shall be in the end, but once begun they fall no faster
-#: than by FALL, and only where contacts miss no more than NEAR times their root
-SMOOTH, FALL, NEAR = 1e-3, 0.05, 3.0
-#: where contacts miss less than this part of the root they fall as far as that allows
-CLOSE = 0.1
-#: before the first iteration they miss this part of what the bodies' equations miss besides
-UNBALANCED = 0.2
-#: after so many directions in a row of which no more than a quarter could be gone, products are raised to this part of that square
-STALLS, BACK = 2, 0.1
+#: products are aimed at this part of the square of what the equations miss, if that is more than they shall be in the end
+SMOOTH = 1e-3
+#: where that was too bold for a whole step to help, they begin again at BACK of that square; then they fall no faster than by FALL, only where contacts
+#: miss no more than NEAR times their root, and are raised again after so many directions in a row of which no more than a quarter could be gone
+BACK, FALL, NEAR, STALLS = 0.1, 0.05, 3.0, 2
+#: up to then a whole step helps that does not make the sum of squares larger by this factor
+BOLD = 4.0
 #: a step along a direction is no longer halved below this
 SHORTEST = 0.2
 #: impulses between two bodies that touch (gaps in m) begin as so many times what gravity does to the pair's reduced mass in the step
@@ -235,11 +233,11 @@ def build_smoothed_newton(
 
     begin = specialise(begin, f"{name}_begin", file)
 
-    def search(encounter, rows, kappa, tolerance):
+    def search(encounter, rows, kappa, tolerance, careful):
         """Go along the direction as far as that makes the equations' misses less; returns (the residuals of ``balance``, those of contacts, how far)."""
         step, scene = encounter.step, encounter.scene
         _, merit = missed(scene, kappa)
-        merit += rows * rows
+        merit = (merit + rows * rows) * (1.0 if careful else BOLD)
         far, done = 1.0, 0.0
         while True:
             move(step, far - done)
@@ -273,8 +271,8 @@ def build_smoothed_newton(
         goal, slack = aim_at(scene, speed, blunt)
         own, _ = missed(scene, goal)
         size, least = max(rows, own), inf
-        kappa = max(goal, SMOOTH * (own + UNBALANCED * rows) ** 2)
-        iteration, polishing, idle, stalls = 0, 0, 0, 0
+        kappa = max(goal, SMOOTH * own * own)
+        iteration, polishing, idle, stalls, careful = 0, 0, 0, 0, False
         while iteration < min(MOST, max_iterations):
             iteration += 1
             clear(blocks, schedule)
@@ -285,7 +283,7 @@ def build_smoothed_newton(
             load_vector(step, step.compliance if iteration == 2 else 0.0)
             load_smoothed(encounter, kappa, NOISE * tolerance if polishing > 0 else LEFT * min(tolerance, slack))
             solve(blocks, schedule, vector)
-            rows, worst, far = search(encounter, rows, kappa, tolerance)
+            rows, worst, far = search(encounter, rows, kappa, tolerance, careful)
             if rows == inf:
                 return NOT_CONVERGED, iteration, rows
             last = kappa
@@ -304,8 +302,12 @@ def build_smoothed_newton(
                     return NOT_CONVERGED, iteration, size
             if rough and iteration >= BRIEF and max(rows, worst) < ROUGHLY and last <= max(goal, ROUGH_AIM):
                 return ROUGH, iteration, size
-            if worst < NEAR * sqrt(kappa):
-                kappa = min(kappa, max(SMOOTH * own * own, (0.0 if worst < CLOSE * sqrt(kappa) else FALL) * kappa))
+            if far < 1.0 and not careful:
+                careful, kappa = True, max(kappa, BACK * worst * worst)
+            elif not careful:
+                kappa = SMOOTH * own * own
+            elif worst < NEAR * sqrt(kappa):
+                kappa = min(kappa, max(SMOOTH * own * own, FALL * kappa))
             elif far < 0.5:
                 stalls += 1
                 if stalls == STALLS:
