@@ -45,7 +45,7 @@ class Encounters:
         heights = terrain.heights if terrain else np.zeros((2, 2))
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         count = placement.sizes[0]
-        self.scene = Scene(np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room())
+        self.scene = Scene(np.zeros(0, CONTACT), np.zeros(0, CONTACT), self.limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room())
 
     def rows(self, reach: float) -> Rows:
         """What is nearer than ``reach`` at the placement's pose."""

@@ -198,6 +198,14 @@ def forget_guesses(scene):
         limit.beta0 = 0.0
 
 
+@inline
+def clear_impulse(contact):
+    """No impulse yet of what just woke up."""
+    contact.gamma = 0.0
+    contact.beta[0] = 0.0
+    contact.beta[1] = 0.0
+
+
 @kernel
 def wake(work, scene):
     """Wake what the solution would have closed; returns how many."""
@@ -214,6 +222,7 @@ def wake(work, scene):
                 elif contact.bare != 0:
                     at_knot(contact, scene, work.bodies)
                 contact.awake = 1
+                clear_impulse(contact)
                 count += 1
     limits = scene.limits
     for i in range(limits.shape[0]):

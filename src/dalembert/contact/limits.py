@@ -50,11 +50,17 @@ def coordinate_at(joint, at, i, y, C, values):
     return values[i]
 
 
+@inline
+def product_unit(l, speed):
+    """Inertia by which the product of friction is measured, in a step that begins with ``speed``."""
+    return min(l.weight, l.cap / (WEAK * speed))
+
+
 @kernel
 def open_limit(l, speed, even):
     """A start inside, near ``gamma0`` and ``beta0``; ``speed`` in units of the direction's rate; ``even``: weak friction is measured as all else."""
     m = l.weight
-    l.unit = m if even else min(m, l.cap / (WEAK * speed))
+    l.unit = m if even else product_unit(l, speed)
     for side in range(2):
         l.s[side] = max(l.s[side], speed)
         l.gamma[side] = max(l.gamma0[side], m * speed)

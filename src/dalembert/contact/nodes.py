@@ -30,6 +30,7 @@ from dalembert.contact.limits import (
 )
 from dalembert.contact.records import Scene
 from dalembert.contact.smoothed import smoothed_matrix
+from dalembert.contact.smoothed_limits import limit_matrix_smoothed
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg.compact import compact
 from dalembert.model.frames import relative
@@ -125,6 +126,12 @@ def limit_impulse(limit):
 
 
 @inline
+def takes_part(limit):
+    """Whether a limit's node does anything."""
+    return limit.awake[0] != 0 or limit.awake[1] != 0 or limit.cap > 0.0 or limit.bears != 0
+
+
+@inline
 def flow(row, linear, angular):
     """Rate along a row of six."""
     return row[0] * linear[0] + row[1] * linear[1] + row[2] * linear[2] + row[3] * angular[0] + row[4] * angular[1] + row[5] * angular[2]
@@ -137,12 +144,35 @@ def awake_part(work, scene):
     for i in range(scene.contacts.shape[0]):
         asleep[scene.contacts[i].node] = 1 if scene.contacts[i].awake == 0 else 0
     for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        asleep[limit.node] = 1 if limit.awake[0] == 0 and limit.awake[1] == 0 and limit.cap <= 0.0 and limit.bears == 0 else 0
+        asleep[scene.limits[i].node] = 0 if takes_part(scene.limits[i]) else 1
     return Work(
         work.bodies, work.joints, work.couplings, work.ends, work.velocity, work.K, work.D, work.given, work.found, work.blocks,
         compact(work.schedule, scene.room), work.vector,
     )
+
+
+@kernel
+def gather(scene):
+    """The scene with nothing but the contacts that are awake, side by side: in a heap most of what is near sleeps, and what stands far apart in memory is slow to read."""
+    contacts, gathered = scene.contacts, scene.gathered
+    count = 0
+    for i in range(contacts.shape[0]):
+        if contacts[i].awake != 0:
+            gathered[count] = contacts[i]
+            count += 1
+    return Scene(
+        gathered[:count], gathered, scene.limits, scene.heights, scene.terrain, scene.shapes, scene.scratch, scene.counts, scene.islands, scene.room,
+    )
+
+
+@kernel
+def scatter(scene, awake):
+    """Put the contacts of ``gather`` back."""
+    count = 0
+    for i in range(scene.contacts.shape[0]):
+        if scene.contacts[i].awake != 0:
+            scene.contacts[i] = awake.contacts[count]
+            count += 1
 
 
 @kernel
@@ -175,7 +205,7 @@ def build_nodes(
     ``residual(encounter)`` -> (largest residual in m/s, False when it is not finite), after that of the step itself; ``jacobian(encounter)`` writes
     the nodes' blocks; ``load(encounter, kappa, second, noise)`` the solver's vector; ``directions(encounter, kappa, second,
     fraction, noise)`` recovers those of slacks and impulses from the solution and returns the step that keeps ``fraction``
-    of the way inside; ``smoothed(encounter, kappa)`` writes the blocks of contacts as ``smoothed`` has them, of those that are awake alone.
+    of the way inside; ``smoothed(encounter, kappa)`` writes the blocks as ``smoothed`` and ``smoothed_limits`` have them, of what is awake alone.
     """
 
     def opening(step, contact):
@@ -343,14 +373,19 @@ def build_nodes(
 
     contact_blocks = specialise(contact_blocks, f"{name}_contact_blocks", file)
 
-    def limit_blocks(encounter):
-        """Blocks of the limits."""
+    def limit_blocks(encounter, smoothing):
+        """Blocks of the limits, in the same way."""
         step, scene = encounter.step, encounter.scene
         blocks = step.work.blocks
         limits = scene.limits
         for i in range(limits.shape[0]):
             l = limits[i]
-            w0, w1, w2 = limit_matrix(l, blocks[l.diagonal].M)
+            if smoothing > 0.0:
+                if not takes_part(l):
+                    continue
+                w0, w1, w2 = limit_matrix_smoothed(l, blocks[l.diagonal].M, smoothing)
+            else:
+                w0, w1, w2 = limit_matrix(l, blocks[l.diagonal].M)
             if l.block_na >= 0:
                 limit_side(step, l.block_na, l.block_an, l.a, l.Ga, l.Ha, l.Ka, l.Ta, w0, w1, w2)
             limit_side(step, l.block_nb, l.block_bn, l.b, l.Gb, l.Hb, l.Kb, l.Tb, w0, w1, w2)
@@ -359,10 +394,11 @@ def build_nodes(
 
     def jacobian(encounter):
         contact_blocks(encounter, 0.0)
-        limit_blocks(encounter)
+        limit_blocks(encounter, 0.0)
 
     def smoothed(encounter, kappa):
         contact_blocks(encounter, kappa)
+        limit_blocks(encounter, kappa)
 
     def change(gradient, d):
         """Minus a gradient times a body's direction."""

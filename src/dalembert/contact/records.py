@@ -34,16 +34,17 @@ FLATNESS = 1e-6
 
 CONTACT = np.dtype([
     ("kind", I),
-    *fields(I, support=0, a=0, b=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
-            used=0, awake=0, owner=0, part=0, edges=0, bounced=0,
+    # what every pass over all contacts asks for stands together (``added``: found at another pose than the knot's)
+    *fields(I, used=0, awake=0, bounced=0, added=0, edges=0, a=0, b=0, support=0, node=0, diagonal=0, block_na=0, block_an=0, block_nb=0, block_bn=0,
+            owner=0, part=0,
             # where sliding is looked at
             look=0,
             # a point on the rim of a cylinder, which stands for it where it lies flat
             rim=0,
             # its rows were not written at this knot, from which it is far
             bare=0,
-            # ``added``: found at another pose than the knot's; numbers of two shapes
-            added=0, first=0, second=0,
+            # numbers of two shapes
+            first=0, second=0,
             # 1 + the body in whose frame the direction ``grain`` of friction is, 0 where it is the same all around; of a TWIST, 1 + its contact and
             # whether it resists rolling
             grain_of=0, carrier=0, rolls=0),
@@ -158,6 +159,7 @@ class Scene(NamedTuple):
     """What may touch in a step: contacts, limits, terrain heights (grid) and its frame, shapes of pairs, scratch."""
 
     contacts: np.ndarray
+    gathered: np.ndarray  # room for those that are awake
     limits: np.ndarray
     heights: np.ndarray  # (nx, ny), m
     terrain: np.ndarray  # (x0, y0, dx, dy)

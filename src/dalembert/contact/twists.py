@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.contact.bearing import LEAST, NONE
+from dalembert.contact.events import clear_impulse
 from dalembert.contact.geometry import at_knot
 from dalembert.contact.records import CONTACT, TWIST
 from dalembert.kernels import inline, kernel
@@ -55,6 +56,7 @@ def follow_contacts(scene, bodies):
         elif twist.awake == 0:
             at_knot(twist, scene, bodies)
             twist.awake = 1
+            clear_impulse(twist)
             twist.beta0[0] = 0.0
             twist.beta0[1] = 0.0
             bound_twist(twist, carrier.gamma0)

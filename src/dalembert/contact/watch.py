@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from dalembert.contact.distance import best_normal, core_distance, local_distance, signed_distance
-from dalembert.contact.events import OVERLAP, lies_flat
+from dalembert.contact.events import OVERLAP, clear_impulse, lies_flat
 from dalembert.contact.geometry import at_end, at_knot, lowest
 from dalembert.contact.narrow import put_features
 from dalembert.contact.placing import lowest_support, put_plane, put_smooth
@@ -187,6 +187,7 @@ def waken(contact, scene, bodies):
     contact.gamma0 = 0.0
     contact.beta0[0] = 0.0
     contact.beta0[1] = 0.0
+    clear_impulse(contact)
     at_knot(contact, scene, bodies)
     at_end(contact, scene, bodies)
     return contact.gap

@@ -26,7 +26,7 @@ def factor(blocks, schedule):
     not finite may have reached the padding, which nobody else writes.
     """
     sizes, start, parent, target = schedule.sizes, schedule.start, schedule.parent, schedule.target
-    for c in range(len(sizes)):
+    for c in schedule.pivot:
         D = blocks[schedule.diagonal[c]]
         store_vector(D.scale, column_scales(zeros(), D.M, sizes[c]))
     pair = 0

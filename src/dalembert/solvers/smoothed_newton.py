@@ -11,17 +11,18 @@ to ``CENTRED`` where several contacts press and some slide. Since the smoothed e
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 from dalembert.contact.cone import sliding_bound
-from dalembert.contact.nodes import Nodes, gap_speed
-from dalembert.contact.smoothed import settle, smoothed_residual
+from dalembert.contact.nodes import Nodes, gap_speed, limit_rate, takes_part
+from dalembert.contact.records import TWIST
+from dalembert.contact.smoothed import settle, smoothed_residual, smoothed_rows
+from dalembert.contact.smoothed_limits import begin_limit, limit_residual_smoothed, limit_rows, settle_limit, take_off
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.linalg import clear, factor, solve
 from dalembert.solvers.interior_point import (
     CENTRED,
-    LARGEST,
     NOISE,
     ROUNDING,
     SHARP,
@@ -29,19 +30,33 @@ from dalembert.solvers.interior_point import (
     off_centre,
     presses,
     products,
+    runs_away,
     slides_on_many,
 )
-from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
+from dalembert.solvers.outcomes import NOT_CONVERGED, ROUGH, SINGULAR, SOLVED
 
-#: a step is tried with the products that the interior point method aims at, and then so many times less sharply, as there
-SHARPNESS = (1.0, 100.0)
-#: but only as long as they stay below this part of the square of what gravity does in a step: slacks of what carries weight are then no more
+#: a step whose equations rounding keeps from being solved is tried with products so many times less sharp, as the interior point method does, ...
+BLUNT = 100.0
+#: ... but only as long as they stay below this part of the square of what gravity does in a step: slacks of what carries weight are then no more
 #: than this part of that velocity
 BLUNTEST = 2e-6
-#: most iterations; it gives up when three have not made the residual smaller by this factor
-MOST, SLOW = 10, 0.5
-#: products are aimed at this part of the square of what the contacts' equations miss, if that is more than they shall be in the end
+#: most iterations; at the sharpest products it gives up when so many in a row have not made the residual smaller by this factor
+MOST, IDLE, SLOW = 30, 4, 0.5
+#: products are aimed at this part of the square of what the equations miss, if that is more than they shall be in the end
 SMOOTH = 1e-3
+#: where that was too bold for a whole step to help, they begin again at BACK of that square; then they fall no faster than by FALL, only where contacts
+#: miss no more than NEAR times their root, and are raised again after so many directions in a row of which no more than a quarter could be gone
+BACK, FALL, NEAR, STALLS = 0.1, 0.05, 3.0, 2
+#: up to then a whole step helps that does not make the sum of squares larger by this factor
+BOLD = 4.0
+#: a step along a direction is no longer halved below this
+SHORTEST = 0.2
+#: impulses between two bodies that touch (gaps in m) begin as so many times what gravity does to the pair's reduced mass in the step
+BETWEEN, TOUCHING = 3.0, 1e-6
+#: a rough solution misses no more than this (m/s), with products below that (m^2/s^2)
+ROUGHLY, ROUGH_AIM = 1e-4, 1e-8
+#: and is looked for only where that takes so many iterations at least
+BRIEF = 4
 #: residuals of contacts below this part of the tolerance, or of the slack that belongs to the largest impulse, are left alone
 LEFT = 0.5
 #: where several contacts press and some slide, slacks are found to this part, in at most so many iterations more: the motion depends on their shares
@@ -50,33 +65,36 @@ FINE, POLISHING = 1e-3, 2
 
 @inline
 def can_be_smoothed(scene):
-    """Whether contacts have round cones, and no limit and no dry friction takes part."""
+    """Whether all contacts have round cones."""
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0 and scene.contacts[i].edges > 0:
-            return False
-    for i in range(scene.limits.shape[0]):
-        limit = scene.limits[i]
-        if limit.awake[0] != 0 or limit.awake[1] != 0 or limit.cap > 0.0 or limit.bears != 0:
             return False
     return True
 
 
 @kernel
 def missed(scene, kappa):
-    """Largest residual (m/s) of the contacts' equations."""
-    size = 0.0
+    """What the equations of contacts and limits miss: the largest (m/s), and the sum of squares."""
+    worst, total = 0.0, 0.0
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
-            r0, r1, r2 = smoothed_residual(contact, kappa, 0.0)
-            size = max(size, abs(r0) / min(contact.tau, 1.0))
-            size = max(size, max(abs(r1), abs(r2)) / min(contact.sigma, 1.0))
-    return size
+            r0, r1, r2 = smoothed_residual(contact, kappa)
+            worst = max(worst, abs(r0) / min(contact.tau, 1.0))
+            worst = max(worst, max(abs(r1), abs(r2)) / min(contact.sigma, 1.0))
+            total += r0 * r0 + r1 * r1 + r2 * r2
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        if takes_part(limit):
+            r0, r1, r2 = limit_residual_smoothed(limit, kappa)
+            worst = max(worst, max(max(abs(r0), abs(r1)), abs(r2)))
+            total += r0 * r0 + r1 * r1 + r2 * r2
+    return worst, total
 
 
 @kernel
 def aim_at(scene, speed, blunt):
-    """What the interior point method would aim at (m^2/s^2), by the impulses of the iterate, and the largest of them over its weight (m/s)."""
+    """What the interior point method would aim at (m^2/s^2), by the impulses of the iterate, and the least slack (m/s) of what holds then."""
     top = 0.0
     pressing = 0
     for i in range(scene.contacts.shape[0]):
@@ -84,7 +102,14 @@ def aim_at(scene, speed, blunt):
         if contact.awake != 0:
             top = max(top, contact.gamma / contact.weight)
             pressing += 1 if presses(contact) else 0
-    return aim(top, pressing, speed, blunt), top
+    firm = max(top, speed)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        top = max(top, max(limit.gamma[0], limit.gamma[1]) / limit.weight)
+        if limit.cap > 0.0:
+            firm = max(firm, limit.cap / limit.unit)
+    goal = aim(top, pressing, speed, blunt)
+    return goal, goal / max(firm, top)
 
 
 @kernel
@@ -95,27 +120,46 @@ def load_smoothed(encounter, kappa, noise):
         contact = scene.contacts[i]
         if contact.awake != 0:
             v = vector[contact.node].v
-            v[0], v[1], v[2] = smoothed_residual(contact, kappa, noise)
+            v[0], v[1], v[2] = smoothed_rows(contact, kappa, noise)
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        if takes_part(limit):
+            v = vector[limit.node].v
+            v[0], v[1], v[2] = limit_rows(limit, kappa, noise)
+
+
+@kernel
+def push_all(encounter, step):
+    """Impulses less ``step`` times the solution of the nodes' rows."""
+    scene, vector = encounter.scene, encounter.step.work.vector
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        if contact.awake != 0:
+            v = vector[contact.node].v
+            contact.gamma -= step * v[0]
+            contact.beta[0] -= step * v[1]
+            contact.beta[1] -= step * v[2]
+            contact.psi = 0.0
+    for i in range(scene.limits.shape[0]):
+        limit = scene.limits[i]
+        if takes_part(limit):
+            v = vector[limit.node].v
+            take_off(limit, step * v[0], step * v[1], step * v[2])
 
 
 @kernel
 def settle_all(scene, kappa):
-    """Put all contacts inside their cones; False where a sliding velocity is beyond its bound."""
+    """Put all contacts and limits inside their cones; False where a sliding velocity is beyond its bound."""
     fine = True
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
         if contact.awake != 0:
             settle(contact, kappa)
             fine = fine and contact.psi >= sliding_bound(contact)
+    for i in range(scene.limits.shape[0]):
+        if takes_part(scene.limits[i]):
+            fine = settle_limit(scene.limits[i], kappa) and fine
     return fine
-
-
-@kernel
-def unsettle(scene):
-    """Contacts as they are while the iteration goes on; their slacks are those that ``balance`` finds."""
-    for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0:
-            scene.contacts[i].psi = 0.0
 
 
 def build_smoothed_newton(
@@ -149,7 +193,7 @@ def build_smoothed_newton(
 
     def balance(encounter):
         """Size (m/s) of the residuals but those of the contacts' own equations, whose rates it puts in place; False when it is not finite."""
-        step, contacts = encounter.step, encounter.scene.contacts
+        step, contacts, limits, dt = encounter.step, encounter.scene.contacts, encounter.scene.limits, encounter.dt
         rows, fine = residual(step)
         if not fine:
             return 0.0, False
@@ -158,45 +202,78 @@ def build_smoothed_newton(
             return 0.0, False
         for i in range(contacts.shape[0]):
             if contacts[i].awake != 0:
-                contacts[i].s = gap_speed(contacts[i], encounter.dt)
+                contacts[i].s = gap_speed(contacts[i], dt)
+        for i in range(limits.shape[0]):
+            for side in range(2):
+                limits[i].s[side] = limit_rate(limits[i], side, dt, 0.0)
         own, fine = measure(step)
         return max(rows, own), fine
 
     balance = specialise(balance, f"{name}_balance", file)
 
-    def smoothed_newton(encounter, tolerance, max_iterations, speed, blunt):
-        step, scene, dt = encounter.step, encounter.scene, encounter.dt
-        bodies, blocks, schedule, vector = step.work.bodies, step.work.blocks, step.work.schedule, step.work.vector
-        if not can_be_smoothed(scene):
-            return NOT_CONVERGED, 0, 0.0
+    def begin(encounter, speed, warm):
+        """Impulses to start from: those of the last solution, or else a guess."""
+        step, scene = encounter.step, encounter.scene
+        world = step.work.bodies.shape[0] - 1
         for i in range(scene.contacts.shape[0]):
             contact = scene.contacts[i]
             contact.psi = 0.0
             contact.s = 0.0
-            contact.gamma = contact.gamma0
-            contact.beta[0] = contact.beta0[0]
-            contact.beta[1] = contact.beta0[1]
+            if not warm:
+                contact.gamma = contact.gamma0
+                contact.beta[0] = contact.beta0[0]
+                contact.beta[1] = contact.beta0[1]
+                if contact.b != world and contact.gap0 < TOUCHING:
+                    contact.gamma = BETWEEN * contact.weight * speed
+            if contact.kind == TWIST:
+                contact.gamma = contact.gamma0
             if contact.awake != 0:
                 scale(step, contact)
         for i in range(scene.limits.shape[0]):
-            limit = scene.limits[i]
-            limit.gamma[0] = 0.0
-            limit.gamma[1] = 0.0
-            limit.beta = 0.0
-            limit.psi = 0.0
-        size, fine = balance(encounter)
+            begin_limit(scene.limits[i], speed, warm)
+
+    begin = specialise(begin, f"{name}_begin", file)
+
+    def search(encounter, rows, kappa, tolerance, careful):
+        """Go along the direction as far as that makes the equations' misses less; returns (the residuals of ``balance``, those of contacts, how far)."""
+        step, scene = encounter.step, encounter.scene
+        _, merit = missed(scene, kappa)
+        merit = (merit + rows * rows) * (1.0 if careful else BOLD)
+        far, done = 1.0, 0.0
+        while True:
+            move(step, far - done)
+            push_all(encounter, far - done)
+            done = far
+            rows, fine = balance(encounter)
+            worst, new = missed(scene, kappa)
+            if fine and (new + rows * rows < merit or max(worst, rows) < max(tolerance, sqrt(kappa))):
+                return rows, worst, far
+            if far < SHORTEST:
+                return rows if fine else inf, worst, far
+            far *= 0.5
+
+    search = specialise(search, f"{name}_search", file)
+
+    def smoothed_newton(encounter, tolerance, max_iterations, speed, warm, rough):
+        step, scene, dt = encounter.step, encounter.scene, encounter.dt
+        bodies, blocks, schedule, vector = step.work.bodies, step.work.blocks, step.work.schedule, step.work.vector
+        if not can_be_smoothed(scene):
+            return NOT_CONVERGED, 0, 0.0
+        begin(encounter, speed, warm)
+        rows, fine = balance(encounter)
         if not fine:
-            return NOT_CONVERGED, 0, size
+            return NOT_CONVERGED, 0, rows
         reach = 1.0
         for i in range(bodies.shape[0] - 1):
             for c in range(3):
                 reach = max(reach, abs(bodies[i].x[c]))
         tolerance = max(tolerance, ROUNDING * reach / dt)
-        goal, top = aim_at(scene, speed, blunt)
-        own = missed(scene, goal)
+        blunt = 1.0
+        goal, slack = aim_at(scene, speed, blunt)
+        own, _ = missed(scene, goal)
+        size, least = max(rows, own), inf
         kappa = max(goal, SMOOTH * own * own)
-        last, before, earlier = 1e300, 1e300, 1e300
-        iteration, polishing = 0, 0
+        iteration, polishing, idle, stalls, careful = 0, 0, 0, 0, False
         while iteration < min(MOST, max_iterations):
             iteration += 1
             clear(blocks, schedule)
@@ -205,40 +282,50 @@ def build_smoothed_newton(
             if factor(blocks, schedule) >= 0:
                 return SINGULAR, iteration, size
             load_vector(step, step.compliance if iteration == 2 else 0.0)
-            slack = goal / max(top, speed)
             load_smoothed(encounter, kappa, NOISE * tolerance if polishing > 0 else LEFT * min(tolerance, slack))
             solve(blocks, schedule, vector)
-            move(step, 1.0)
-            for i in range(scene.contacts.shape[0]):
-                contact = scene.contacts[i]
-                if contact.awake != 0:
-                    v = vector[contact.node].v
-                    contact.gamma -= v[0]
-                    contact.beta[0] -= v[1]
-                    contact.beta[1] -= v[2]
-            unsettle(scene)
-            size, fine = balance(encounter)
-            if not fine:
-                return NOT_CONVERGED, iteration, size
-            goal, top = aim_at(scene, speed, blunt)
-            if top > LARGEST or (blunt > 1.0 and goal > BLUNTEST * speed * speed):
-                break
-            own = missed(scene, goal)
-            size = max(size, own)
+            rows, worst, far = search(encounter, rows, kappa, tolerance, careful)
+            if rows == inf:
+                return NOT_CONVERGED, iteration, rows
+            last = kappa
+            goal, slack = aim_at(scene, speed, blunt)
+            own, _ = missed(scene, goal)
+            size = max(rows, own)
             if size <= tolerance and settle_all(scene, goal):
-                _, worst, _, least = products(scene, speed, blunt)
-                if worst <= SHARP * least and off_centre(scene, goal) < CENTRED:
-                    if polishing == POLISHING or own <= FINE * goal / max(top, speed) or not slides_on_many(scene, goal):
+                if runs_away(scene):
+                    break
+                _, largest, _, aimed = products(scene, speed, blunt)
+                if largest <= SHARP * aimed and off_centre(scene, goal) < CENTRED:
+                    if polishing == POLISHING or own <= FINE * slack or not slides_on_many(scene, goal):
                         return SOLVED, iteration, size
                     polishing += 1
-                    unsettle(scene)
-                    size, fine = balance(encounter)
-                    if not fine:
-                        return NOT_CONVERGED, iteration, size
-            if size > tolerance and size > SLOW * earlier:
-                break
-            earlier, before, last = before, last, size
-            kappa = max(goal, SMOOTH * own * own)
+                push_all(encounter, 0.0)
+                rows, fine = balance(encounter)
+                if not fine:
+                    return NOT_CONVERGED, iteration, size
+            if rough and iteration >= BRIEF and max(rows, worst) < ROUGHLY and last <= max(goal, ROUGH_AIM):
+                return ROUGH, iteration, size
+            if far < 1.0 and not careful:
+                careful, kappa = True, max(kappa, BACK * worst * worst)
+            elif not careful:
+                kappa = SMOOTH * own * own
+            elif worst < NEAR * sqrt(kappa):
+                kappa = min(kappa, max(SMOOTH * own * own, FALL * kappa))
+            elif far < 0.5:
+                stalls += 1
+                if stalls == STALLS:
+                    kappa, stalls = max(kappa, BACK * worst * worst), 0
+            else:
+                stalls = 0
+            kappa = max(goal, kappa)
+            idle = 0 if last > goal or size < SLOW * least else idle + 1
+            least = min(least, size) if idle > 0 else size
+            if idle == IDLE:
+                if blunt > 1.0 or BLUNT * goal > BLUNTEST * speed * speed:
+                    break
+                idle, blunt = 0, BLUNT
+                goal, slack = aim_at(scene, speed, blunt)
+                kappa = goal
         return NOT_CONVERGED, iteration, size
 
     return specialise(smoothed_newton, name, file)

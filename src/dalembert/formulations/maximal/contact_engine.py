@@ -76,7 +76,8 @@ def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def empty_scene() -> Scene:
     """A scene with nothing in it, for compiling."""
-    return Scene(np.zeros(0, CONTACT), np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((NUMBERS, 1)), no_room())
+    nothing = np.zeros(0, CONTACT)
+    return Scene(nothing, nothing, np.zeros(0, LIMIT), np.zeros((2, 2)), np.zeros(4), compile_shapes([], 0), np.zeros(6), np.zeros(1), np.zeros((NUMBERS, 1)), no_room())
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,9 @@ class TouchingEngine(MaximalEngine):
         frame = np.concatenate([terrain.origin, terrain.spacing]) if terrain else np.array([0.0, 0.0, 1.0, 1.0])
         limits = build_limits(Placement.of(mechanism, self.model))
         count = self.sizes[0]
+        nothing = np.zeros(0, CONTACT)
         self.scene = Scene(
-            np.zeros(0, CONTACT), limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room(),
+            nothing, nothing, limits, heights, frame, self.pairs.shapes, np.zeros(6), np.zeros(count), np.zeros((NUMBERS, count)), no_room(),
         )
         #: ball joints along whose coordinates something pushes
         self.balls = pushed_balls(self.model.joints, limits)
@@ -198,7 +200,8 @@ class TouchingEngine(MaximalEngine):
             standing = self.grounds.contacts[ground]
             slots, shapes = self.pairs.build(near, len(standing), self.labels)
             contacts = joined(standing, slots)
-            self.scene = self.scene._replace(contacts=joined(contacts, twists_of(contacts)), limits=self.scene.limits.copy(), shapes=shapes)
+            contacts = joined(contacts, twists_of(contacts))
+            self.scene = self.scene._replace(contacts=contacts, gathered=np.empty_like(contacts), limits=self.scene.limits.copy(), shapes=shapes)
             self.standing = ground
             self._analyse()
             if sum(len(kept["scene"].contacts) for kept in self._lists.values()) > KEPT:

@@ -21,7 +21,7 @@ from dalembert.contact.forces import (
 )
 from dalembert.contact.impacts import build_granting, clear_islands, deny
 from dalembert.contact.narrow import find_features
-from dalembert.contact.nodes import Encounter, awake_part, build_nodes, limit_impulse
+from dalembert.contact.nodes import Encounter, awake_part, build_nodes, gather, limit_impulse, scatter
 from dalembert.contact.records import LASTING_BODY, LASTING_JOINT
 from dalembert.contact.twists import bear_twists, follow_contacts
 from dalembert.contact.watch import straighten, was_apart, watch
@@ -53,9 +53,20 @@ from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
 from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph
-from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
+from dalembert.solvers.outcomes import (
+    GAINED,
+    LOG_FULL,
+    LOST,
+    MET,
+    NOT_CONVERGED,
+    ROUGH,
+    SOLVED,
+    STRIKES,
+    THROUGH,
+    TOO_FAST,
+)
 from dalembert.solvers.redundant import COMPLIANCES
-from dalembert.solvers.smoothed_newton import SHARPNESS, build_smoothed_newton
+from dalembert.solvers.smoothed_newton import build_smoothed_newton
 from dalembert.spatial.tuples import dot3, load3, load9, mat_vec
 
 CONTACT_BODY_STATE = np.dtype(BODY_STATE.descr + LASTING_BODY)
@@ -163,23 +174,34 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             deny(scene, dt)
         wide, blunt, give = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
-        for again in range(ROUNDS):
+        rounds, warm, rough = 0, False, attempt == 0 and options.events == OFF
+        for _ in range(2 * ROUNDS):
             follow_contacts(scene, work.bodies)
             soften_step(model, work, scene, dt, h, give)
-            encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
-            extrapolate(model, work, state, order if count == 0 else 0.0)
-            clear_impulses(model, work)
+            interval = Interval(model, awake_part(work, scene), dt, h, softness * compliance)
+            awake = gather(scene)
+            encounter = Encounter(interval, awake, dt)
             outcome = NOT_CONVERGED
-            for direct in range(len(SHARPNESS) if attempt == 0 and count > 0 else 0):
-                if outcome != SOLVED:
-                    outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, SHARPNESS[direct])
-                    iterations += spent
-                if outcome != SOLVED:
-                    extrapolate(model, work, state, 0.0)
+            if attempt == 0 and count > 0:
+                if not warm:
+                    extrapolate(model, work, state, order)
                     clear_impulses(model, work)
+                outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, warm, rough)
+                iterations += spent
+            if outcome == ROUGH:
+                scatter(scene, awake)
+                warm = True
+                woken = wake(work, scene)
+                rough = woken > 0
+                count += woken
+                outcome = NOT_CONVERGED
+                continue
             if outcome != SOLVED:
+                extrapolate(model, work, state, order if count == 0 else 0.0)
+                clear_impulses(model, work)
                 outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
                 iterations += spent
+            scatter(scene, awake)
             if outcome != SOLVED:
                 break
             if options.events == OFF:
@@ -192,14 +214,14 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return MET, iterations, size
             if options.events != UP_TO:  # slides that end are events
                 changed += mend_slides(scene, False)
-            changed += bear(model, work, scene.limits, again, options.tolerance) + bear_twists(scene, again)
+            changed += bear(model, work, scene.limits, rounds, options.tolerance) + bear_twists(scene, rounds)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:
                     return THROUGH, iterations, -1.0 - woken
                 if woken > 0 and options.events != OFF and was_apart(scene):
                     return TOO_FAST, iterations, size
-                granted = limit_work(encounter, options.tolerance) if woken == 0 and options.limited > 0 else 0
+                granted = limit_work(Encounter(interval, scene, dt), options.tolerance) if woken == 0 and options.limited > 0 else 0
                 if granted < 0 and options.limited > 1 and options.events == OFF:
                     outcome = GAINED
                     break
@@ -209,6 +231,10 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     break
             count += woken
             outcome = NOT_CONVERGED
+            warm, rough = attempt == 0, woken > 0 and attempt == 0 and options.events == OFF
+            rounds += 1
+            if rounds == ROUNDS:
+                break
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
         if attempt == len(TRIES) - 2:
