@@ -52,7 +52,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph
+from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph, sharpness
 from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, MET, NOT_CONVERGED, SOLVED, STRIKES, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.solvers.smoothed_newton import SHARPNESS, build_smoothed_newton
@@ -139,7 +139,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     h = 0.5 * (state.clock[0] + dt)
     history, order = history_of(state.clock, dt)
     speed = max(h * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
-    compliance = options.compliance
+    compliance, sharp = options.compliance, sharpness(options.tolerance)
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
     met = watch(work.bodies, scene, True) if options.events == OFF else 0
@@ -165,20 +165,20 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
         for again in range(ROUNDS):
             follow_contacts(scene, work.bodies)
-            soften_step(model, work, scene, dt, h, give)
+            soften_step(model, work, scene, dt, h, sharp * give)
             encounter = Encounter(Interval(model, awake_part(work, scene), dt, h, softness * compliance), scene, dt)
             extrapolate(model, work, state, order if count == 0 else 0.0)
             clear_impulses(model, work)
             outcome = NOT_CONVERGED
             for direct in range(len(SHARPNESS) if attempt == 0 and count > 0 else 0):
                 if outcome != SOLVED:
-                    outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, SHARPNESS[direct])
+                    outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, sharp * SHARPNESS[direct])
                     iterations += spent
                 if outcome != SOLVED:
                     extrapolate(model, work, state, 0.0)
                     clear_impulses(model, work)
             if outcome != SOLVED:
-                outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
+                outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, sharp * blunt)
                 iterations += spent
             if outcome != SOLVED:
                 break
