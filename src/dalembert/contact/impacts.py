@@ -36,6 +36,16 @@ ROUNDING = 1e-7
 NEAR, NARROW = 0.01, 1e-3
 
 
+@kernel
+def has_rotors(model):
+    """Whether a joint has armature."""
+    for i in range(model.joints.shape[0]):
+        for k in range(model.joints[i].armature.shape[0]):
+            if model.joints[i].armature[k] > 0.0:
+                return True
+    return False
+
+
 @inline
 def clear_islands(scene):
     """Nothing is known of any island yet: all restitution is granted."""
@@ -269,7 +279,7 @@ def build_granting(name: str, file: str, *, velocity: Callable, falls: bool, tre
         for i in range(scene.islands.shape[1]):  # friction that stops what other forces turn round gives nothing at the end
             scene.islands[OWN, i] = min(scene.islands[WORK, i], scene.islands[LAST, i])
         if tree:
-            if step.model.joints.shape[0] > 0:
+            if step.model.joints.shape[0] > 0 and not has_rotors(step.model):  # whose energy the bodies' does not tell
                 gain(encounter)
         else:
             for i in range(step.model.joints.shape[0]):

@@ -43,7 +43,7 @@ from dalembert.forces.loads import apply_inputs, clear_inputs
 from dalembert.formulations.implicit.step import bdf_gamma, history_of
 from dalembert.kernels import inline, kernel, specialise
 from dalembert.model.pose import evaluate_pose
-from dalembert.solvers.interior_point import TRIES, WITHOUT
+from dalembert.solvers.interior_point import TRIES, WITHOUT, sharpness
 from dalembert.solvers.outcomes import GAINED, LOG_FULL, LOST, NOT_CONVERGED, SOLVED, THROUGH, TOO_FAST
 from dalembert.solvers.redundant import COMPLIANCES
 from dalembert.spatial import quaternion
@@ -268,7 +268,7 @@ def build_contact_steps(name: str, file: str, *, stages: Stages, solve: Any, lim
         """
         model, work = parts.model, parts.work
         outcome, iterations, size = NOT_CONVERGED, 0, 0.0
-        compliance = touching.compliance
+        compliance, sharp = touching.compliance, sharp * sharpness(touching.tolerance)
         for i in range(scene.limits.shape[0]):
             scene.limits[i].cap = gamma * scene.limits[i].friction
         guess_impulses(work, scene, state.bodies, state.joints, gamma)

@@ -20,7 +20,9 @@ from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 #: over its weight, or, where several contacts press, REST times that of what gravity does in the step. A node's pivot is then never below SOFT, which keeps rounding
 #: out of the impulses; and slacks of what rests are so far above the rounding of gaps that they say how impulses are shared that are not
 #: unique. One number for all contacts, since these shares would follow the ratios.
-AIM, SOFT, REST = 1e-12, 3e-9, 5e-10
+AIM, SOFT, REST = 1e-18, 3e-9, 5e-10
+#: for a tolerance (m/s) below USUAL they end so many times smaller as it is, but no more than FINEST times, from where on rounding says more than they
+USUAL, FINEST = 1e-10, 1e-2
 #: a step is solved when every product is below this many times the aim
 SHARP = 5.0
 #: part of the way to the boundary of the cones that a step may go
@@ -79,6 +81,12 @@ def aim(top, pressing, speed, blunt):
     """What products are aimed at (m^2/s^2): ``top`` is the largest impulse over its weight (m/s), ``pressing`` the number of contacts that press."""
     rest = REST * speed * speed if pressing > 1 else 0.0
     return blunt * max(AIM, max(SOFT * top * top, rest))
+
+
+@inline
+def sharpness(tolerance):
+    """How much smaller than usual products end for a tolerance (m/s)."""
+    return max(min(tolerance / USUAL, 1.0), FINEST)
 
 
 @inline

@@ -31,6 +31,7 @@ from dalembert.solvers.interior_point import (
     presses,
     products,
     runs_away,
+    sharpness,
     slides_on_many,
 )
 from dalembert.solvers.outcomes import NOT_CONVERGED, ROUGH, SINGULAR, SOLVED
@@ -267,8 +268,8 @@ def build_smoothed_newton(
         for i in range(bodies.shape[0] - 1):
             for c in range(3):
                 reach = max(reach, abs(bodies[i].x[c]))
-        tolerance = max(tolerance, ROUNDING * reach / dt)
-        blunt = 1.0
+        sharp = sharpness(tolerance)
+        tolerance, blunt = max(tolerance, ROUNDING * reach / dt), sharp
         goal, slack = aim_at(scene, speed, blunt)
         own, _ = missed(scene, goal)
         size, least = max(rows, own), inf
@@ -321,9 +322,9 @@ def build_smoothed_newton(
             idle = 0 if last > goal or size < SLOW * least else idle + 1
             least = min(least, size) if idle > 0 else size
             if idle == IDLE:
-                if blunt > 1.0 or BLUNT * goal > BLUNTEST * speed * speed:
+                if blunt > sharp or BLUNT * goal > BLUNTEST * speed * speed:
                     break
-                idle, blunt = 0, BLUNT
+                idle, blunt = 0, BLUNT * sharp
                 goal, slack = aim_at(scene, speed, blunt)
                 kappa = goal
         return NOT_CONVERGED, iteration, size

@@ -52,7 +52,7 @@ from dalembert.formulations.variational.step import finish, history_of, record, 
 from dalembert.kernels import inline, kernel
 from dalembert.model.pose import set_targets
 from dalembert.model.records import CONSTRAINT
-from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph
+from dalembert.solvers.interior_point import TRIES, WITHOUT, build_interior_point, on_graph, sharpness
 from dalembert.solvers.outcomes import (
     GAINED,
     LOG_FULL,
@@ -150,7 +150,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
     h = 0.5 * (state.clock[0] + dt)
     history, order = history_of(state.clock, dt)
     speed = max(h * sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]), 1e-3)
-    compliance = options.compliance
+    compliance, sharp = options.compliance, sharpness(options.tolerance)
     first_guess(model, work)
     balance(Interval(model, work, dt, h, compliance))
     met = watch(work.bodies, scene, True) if options.events == OFF else 0
@@ -177,7 +177,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
         rounds, warm, rough = 0, False, attempt == 0 and options.events == OFF
         for _ in range(2 * ROUNDS):
             follow_contacts(scene, work.bodies)
-            soften_step(model, work, scene, dt, h, give)
+            soften_step(model, work, scene, dt, h, sharp * give)
             interval = Interval(model, awake_part(work, scene), dt, h, softness * compliance)
             awake = gather(scene)
             encounter = Encounter(interval, awake, dt)
@@ -199,7 +199,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             if outcome != SOLVED:
                 extrapolate(model, work, state, order if count == 0 else 0.0)
                 clear_impulses(model, work)
-                outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, blunt)
+                outcome, spent, size = solve_encounter(encounter, options.tolerance, options.max_iterations, speed, wide, sharp * blunt)
                 iterations += spent
             scatter(scene, awake)
             if outcome != SOLVED:
