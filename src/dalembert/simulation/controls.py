@@ -232,15 +232,15 @@ class InputTables:
         self.timed.clear()
         self.flat[:] = 0.0
 
-    def put_number(self, name: str, value: float) -> bool:
-        """Write a force or torque for a joint that takes one number into a single step; False where it is something else."""
+    def put_number(self, name: str, value: float, step: int) -> bool:
+        """Write a force or torque for a joint that takes one number into a step; False where it is something else."""
         place = self._places.get(name)
         if place is None:
             place = self._places[name] = self._place(name)
         joint, direction = place
         if joint < 0 or not isfinite(value) or not abs(value) < HUGE:
             return False
-        self.joint[0, joint, direction] = value
+        self.joint[step, joint, direction] = value
         return True
 
     def _place(self, name: str) -> tuple[int, int]:
@@ -289,7 +289,7 @@ def read_inputs(answer: Mapping[str, Input], tables: InputTables, step: int) -> 
     """Write inputs by name into one step of the tables: numbers, or functions of time for later."""
     forces = tables.wrench, tables.joint, tables.tension
     for name, value in answer.items():
-        if isinstance(value, float) and tables.end == 1 and not tables.timed and tables.put_number(name, value):
+        if isinstance(value, float) and not tables.timed and tables.put_number(name, value, step):
             continue
         tables.timed.get(step, {}).pop(name, None)
         if callable(value):

@@ -89,7 +89,7 @@ class ContactEngine(TouchingEngine, ImplicitEngine):
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
         tape, (kernel, arguments) = self.tape, self._step_call(state, inputs, recording, used, done, first, count, dt)
-        outcome, solved, size, used, entry, _ = kernel(*arguments)
+        outcome, solved, size, used, entry, _ = self.enter(kernel, tape is None and count == 1, *arguments)
         if tape is not None:
             tape.count = int(entry)
         return outcome, solved, size, used

@@ -66,12 +66,9 @@ AWAKE = 16
 AFTER = frozenset({"momentum_after", "rate_after"})
 
 
-def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Two arrays of the same records in one: as bytes, since numpy compares what they are made of at length."""
-    both = np.empty(len(first) + len(second), first.dtype)
-    both[: len(first)].view(np.uint8)[:] = np.ascontiguousarray(first).view(np.uint8)
-    both[len(first) :].view(np.uint8)[:] = np.ascontiguousarray(second).view(np.uint8)
-    return both
+def joined(*arrays: np.ndarray) -> np.ndarray:
+    """Arrays of the same records in one: as bytes, since numpy compares what they are made of at length."""
+    return np.concatenate([np.ascontiguousarray(array).view(np.uint8) for array in arrays]).view(arrays[0].dtype)
 
 
 def empty_scene() -> Scene:
@@ -440,7 +437,7 @@ class TouchingEngine(MaximalEngine):
             at = self._reader(plain, inputs, dt, coordinate).pose()["coordinate"]
             tape = tape._replace(friction=along_axes(self.balls, at, tape.friction), limit=along_axes(self.balls, at, tape.limit))
         reader = self._reader(plain, with_forces(inputs, tape), dt, coordinate, np.stack([tape.friction, tape.limit], axis=-1))
-        log = np.concatenate(recording.pages) if recording.pages else np.zeros(0, ENTRY)
+        log = joined(*recording.pages) if recording.pages else np.zeros(0, ENTRY)
         names = self._name(log)
         readings = reader.readings(contact_wrench=tape.wrench, contact_log=log)
         provider = AFTER, lambda: self._read_after(reader, tape)

@@ -148,7 +148,7 @@ class ContactEngine(TouchingEngine, ReducedEngine):
         self, state: Any, inputs: Inputs, recording: ContactRecording, used: int, done: int, first: int, count: int, dt: float,
     ) -> tuple[int, int, float, int]:
         tape, (kernel, arguments) = self.tape, self._step_call(state, inputs, recording, used, done, first, count, dt)
-        outcome, solved, size, used, entry, _ = kernel(*arguments)
+        outcome, solved, size, used, entry, _ = self.enter(kernel, tape is None and count == 1, *arguments)
         if tape is not None:
             if not self.tableau.stiffly_accurate:
                 keep_ends(tape.arrays, self.tree.nodes, self.tableau.b, tape.count, int(entry))

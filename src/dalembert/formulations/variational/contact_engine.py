@@ -70,7 +70,7 @@ class ContactEngine(TouchingEngine, VariationalEngine):
     ) -> tuple[int, int, float, int]:
         kernel, arguments = self._step_call(state, inputs, recording, used, done, first, count, dt)
         if self.tape is None:
-            return kernel(*arguments)
+            return self.enter(kernel, count == 1, *arguments)
         from dalembert.formulations.variational.contact_tape import tape_contact_steps
 
         tape = self.tape
