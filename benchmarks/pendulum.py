@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
+from benchmarks.comparison.work_precision import cost_at
 from dalembert import zoo
 
 STEPS, DT, TOLERANCE = 40, 0.01, 1e-10
@@ -88,14 +89,15 @@ def chaotic(formulation: da.Variational | da.Implicit, duration: float = 10.0) -
     return best(once, 3) / round(duration / formulation.dt), divided
 
 
-def mujoco_seconds(n: int, repeats: int = 5, dt: float = DT) -> float | None:
-    """Seconds per step of the same chain of hinges in MuJoCo (Euler, no contacts)."""
+def mujoco_chain(n: int, dt: float, integrator: str = "Euler") -> tuple[Any, Any, Any] | None:
+    """The package, a model and its data: the same chain of hinges in MuJoCo, without contacts; None where it is not installed."""
     try:
         mujoco: Any = importlib.import_module("mujoco")
     except ImportError:
         return None
     spec = mujoco.MjSpec()
     spec.option.timestep = dt
+    spec.option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     body = spec.worldbody
     for i in range(n):
@@ -105,15 +107,58 @@ def mujoco_seconds(n: int, repeats: int = 5, dt: float = DT) -> float | None:
         body.mass, body.ipos = 1.0, [0.5, 0, 0]
         body.inertia = [0.5 * 0.0025, (3 * 0.0025 + 1) / 12, (3 * 0.0025 + 1) / 12]
     model = spec.compile()
-    data = mujoco.MjData(model)
+    return mujoco, model, mujoco.MjData(model)
+
+
+def mujoco_seconds(n: int, repeats: int = 5, dt: float = DT, steps: int = STEPS, integrator: str = "Euler") -> float | None:
+    """Seconds per step of that chain in MuJoCo."""
+    chain = mujoco_chain(n, dt, integrator)
+    if chain is None:
+        return None
+    mujoco, model, data = chain
 
     def once() -> float:
         mujoco.mj_resetData(model, data)
         tick = time.perf_counter()
-        mujoco.mj_step(model, data, STEPS)
+        mujoco.mj_step(model, data, steps)
         return time.perf_counter() - tick
 
-    return best(once, repeats) / STEPS
+    return best(once, repeats) / steps
+
+
+def at_equal_energy_error(n: int = 10, duration: float = 10.0) -> list[tuple[float, float, float]] | None:
+    """Largest energy error (J) of some steps of ours, what they cost (s), and what an error as large costs with MuJoCo's RK4."""
+    points = []
+    for dt in (0.01, 0.005, 0.002, 0.001):
+        chain = mujoco_chain(n, dt, "RK4")
+        if chain is None:
+            return None
+        mujoco, model, data = chain
+        model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+        energies = []
+        for _ in range(round(duration / dt)):
+            mujoco.mj_step(model, data)
+            energies.append(data.energy.sum())
+        spent = mujoco_seconds(n, dt=dt, steps=len(energies), integrator="RK4")
+        assert spent is not None
+        points.append(dict(dt=dt, error=float(np.max(np.abs(np.array(energies) - energies[0]))), ms=1e3 * spent * len(energies)))
+    found = []
+    for dt in (0.01, 0.005, 0.002):
+        sim = da.Simulation(zoo.pendulum(n), da.Variational(dt=dt, tolerance=TOLERANCE), energy_bound=None)
+        start = sim.state
+        energy = sim.run(duration, progress=False).energy().total
+        error = float(np.max(np.abs(energy - energy[0])))
+
+        def once(sim: da.Simulation = sim, start: da.State = start) -> float:
+            sim.restore(start)
+            tick = time.perf_counter()
+            sim.run(duration, progress=False)
+            return time.perf_counter() - tick
+
+        theirs = cost_at(points, error)
+        if theirs is not None:
+            found.append((error, best(once, 5), 1e-3 * theirs["ms"]))
+    return found
 
 
 def main() -> list[dict]:
@@ -138,6 +183,8 @@ def main() -> list[dict]:
         if theirs is not None:
             ratio = theirs / (ours[n] if dt == DT else our_seconds(n, dt=dt))
             rows.append(dict(what=f"MuJoCo / dalembert, n = {n}, dt = {dt:g} s", figure=f"{ratio:.2f} ({theirs * 1e6:.1f} us in MuJoCo)", bar=bar, met=good(ratio)))
+    for error, mine, theirs in at_equal_energy_error() or ():
+        rows.append(dict(what=f"pendulum(10), 10 s with an energy error of {error:.2g} J, MuJoCo's RK4 / dalembert", figure=f"{theirs / mine:.2f}", bar="above 1", met=theirs > mine))
     for formulation in (da.Variational(dt=DT), da.Implicit(dt=DT)):
         spent, divided = chaotic(formulation)
         rows.append(dict(what=f"pendulum(100) over 10 s, {type(formulation).__name__}", figure=f"{spent * 1e6:.0f} us per step, {divided:.0%} of the steps divided", bar="", met=True))
