@@ -36,6 +36,9 @@ def random_shape(kind: str, random: np.random.Generator) -> Shape:
         return da.Cone(radius=random.uniform(0.03, 0.15), length=random.uniform(0.05, 0.3), mass=1.0, axis=random.normal(size=3).tolist())
     if kind == "ellipsoid":
         return da.Ellipsoid(semi_axes=random.uniform(0.03, 0.2, size=3).tolist(), mass=1.0)
+    if kind == "large hull":
+        ball = random.normal(size=(80, 3))
+        return da.Convex(points=ball / np.linalg.norm(ball, axis=1)[:, None] * random.uniform(0.03, 0.2, size=3), mass=1.0)
     return da.Convex(points=0.1 * random.normal(size=(random.integers(5, 16), 3)), mass=1.0)
 
 

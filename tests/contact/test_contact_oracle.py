@@ -53,6 +53,26 @@ def test_a_hundred_bodies_do_not_cost_five_thousand_pairs():
     assert len(engine.pairs.near(engine.view(simulation.state.numbers).bodies["place"])) < 200
 
 
+def test_long_bodies_beside_each_other_are_not_near():
+    """Rods of 1 m, 0.3 m apart: the balls about them overlap, they do not. One of them flies at the next one, and is listed before they meet."""
+    mechanism = da.Mechanism("rods", gravity=(0, 0, 0))
+    for i in range(12):
+        kind = (da.Cylinder, da.Capsule, da.Cone)[i % 3]
+        mechanism.body(f"rod {i}", kind(radius=0.02, length=1.0, mass=1.0, axis="x"), position=(0, 0.3 * i, 0), collide=True)
+    mechanism.start("rod 0", linear=(0, 3.0, 0))
+    simulation = da.Simulation(mechanism, da.Variational(dt=0.005))
+    engine = simulation._engine
+    assert isinstance(engine, ContactEngine)
+    assert engine.pairs.near(engine.view(simulation.state.numbers).bodies["place"]) == []
+    run = simulation.run(0.15)
+    contacts = run.contacts()
+    struck = contacts.of("rod 0", "rod 1")
+    assert struck.normal_force.max() > 0.0
+    assert struck.least_gap().min() > -1e-8
+    assert run.velocity[-1, 1, 1] > 0.5
+    np.testing.assert_array_equal(run.velocity[-1, 4:], 0.0)
+
+
 def test_a_step_that_does_not_converge_names_its_contact():
     mechanism = zoo.box_drop()
     sim = da.Simulation(mechanism, da.Variational(dt=0.01, max_iterations=1, max_halvings=0))

@@ -60,7 +60,7 @@ def put_features(bodies, contacts, pair, shapes):
     elif ga.form == ROUND:
         round_polyhedron(contacts, pair.first, bodies, ga, gb, corners, planes, loops, starts, edges)
     else:
-        polyhedra(contacts, pair.first, pair.slots, bodies, ga, gb, corners, planes, loops, starts, edges, work)
+        polyhedra(contacts, pair.first, pair.slots, bodies, ga, gb, corners, planes, loops, starts, edges, load3(pair.n), work)
 
 
 @kernel

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from math import sqrt
 
+from dalembert.contact.distance import local_distance
 from dalembert.contact.placing import body_point, place, world_point
+from dalembert.contact.polish import LEVEL
 from dalembert.contact.records import EDGES, PLANE
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import add3, cross3, dot3, load3, load9, mat_t_vec, mat_vec, neg3, scale3, store3, sub3
 
 #: a separating pair of edges must be better than a face by this part of the shapes' sizes: faces stand, edges do not
 FACE_BIAS = 1e-3
-#: pairs of edges from which on only faces are looked at
+#: pairs of edges from which on only those are looked at that lie across the direction between the shapes
 MANY = 4000
 
 
@@ -43,16 +45,58 @@ def best_face(ga, gb, corners, planes, RA, RB, d):
 
 
 @kernel
-def best_edges(ga, gb, corners, edges, RA, RB, d, best):
+def edge_across(g, corners, edges, n, level):
+    """The edge of a polyhedron that is higher along ``n`` (its body's frame) than all other corners by more than ``level`` (m), or -1."""
+    _, top = support_along(corners, g, n)
+    count = 0
+    for k in range(g.first_corner, g.first_corner + g.corners):
+        if corners[k, 0] * n[0] + corners[k, 1] * n[1] + corners[k, 2] * n[2] > top - level:
+            count += 1
+    if count != 2:
+        return -1
+    for e in range(g.first_edge, g.first_edge + g.edges):
+        if dot3(n, load3(corners[edges[e, 0]])) > top - level and dot3(n, load3(corners[edges[e, 1]])) > top - level:
+            return e
+    return -1
+
+
+@kernel
+def edges_between(ga, gb, corners, edges, RA, RB, d, n, best, points):
+    """``best_edges`` of shapes with many: those across the direction between the two that is found from ``n`` (world, from b to a) on."""
+    _, n = local_distance(ga, gb, corners, RA, RB, d, n, points)
+    level = LEVEL * (ga.outer + gb.outer)
+    i = edge_across(ga, corners, edges, mat_t_vec(RA, neg3(n)), level)
+    j = edge_across(gb, corners, edges, mat_t_vec(RB, n), level) if i >= 0 else -1
+    if j < 0:
+        return best, -1, -1, 1.0
+    u = mat_vec(RA, sub3(load3(corners[edges[i, 1]]), load3(corners[edges[i, 0]])))
+    w = mat_vec(RB, sub3(load3(corners[edges[j, 1]]), load3(corners[edges[j, 0]])))
+    m = cross3(u, w)
+    area = dot3(m, m)
+    if area < 1e-6 * dot3(u, u) * dot3(w, w):
+        return best, -1, -1, 1.0
+    side = 1.0 if dot3(m, n) > 0.0 else -1.0
+    m = scale3(side / sqrt(area), m)
+    low, _ = support_along(corners, ga, mat_t_vec(RA, m))
+    _, top = support_along(corners, gb, mat_t_vec(RB, m))
+    distance = low + dot3(m, d) - top
+    if distance <= best:
+        return best, -1, -1, 1.0
+    return distance, i, j, side
+
+
+@kernel
+def best_edges(ga, gb, corners, edges, RA, RB, d, n, best, points):
     """Pair of edges with the largest distance along their common normal: (distance, edge of a, edge of b, side). ``d`` = x_a - x_b.
 
-    Edges -1 where none are further apart than ``best``. Overlaps are negative distances.
+    Edges -1 where none are further apart than ``best``. Overlaps are negative distances. ``n``: a direction (world) from b to a to begin with, ``points``
+    (8, 3): room.
     """
     pick_a = -1
     pick_b = -1
     side = 1.0
     if ga.edges * gb.edges > MANY:
-        return best, pick_a, pick_b, side
+        return edges_between(ga, gb, corners, edges, RA, RB, d, n, best, points)
     for i in range(ga.first_edge, ga.first_edge + ga.edges):
         p = load3(corners[edges[i, 0]])
         u = mat_vec(RA, sub3(load3(corners[edges[i, 1]]), p))
@@ -184,8 +228,8 @@ def put_edges(contact, ga, gb, corners, edges, i, j, side):
 
 
 @kernel
-def polyhedra(contacts, first, slots, bodies, ga, gb, corners, planes, loops, starts, edges, work):
-    """Two polyhedra: face on face or corner on face (a manifold), or edge on edge (one point)."""
+def polyhedra(contacts, first, slots, bodies, ga, gb, corners, planes, loops, starts, edges, n, work):
+    """Two polyhedra: face on face or corner on face (a manifold), or edge on edge (one point). ``n``: a direction (world) from b to a to begin with."""
     A = bodies[ga.body]
     B = bodies[gb.body]
     RA = load9(A.R)
@@ -195,7 +239,7 @@ def polyhedra(contacts, first, slots, bodies, ga, gb, corners, planes, loops, st
     on_a, face_a = best_face(gb, ga, corners, planes, RB, RA, neg3(d))
     bias = FACE_BIAS * min(ga.outer, gb.outer)
     flat = max(on_a, on_b)
-    _, i, j, side = best_edges(ga, gb, corners, edges, RA, RB, d, flat + (bias if flat < bias else 0.0))
+    _, i, j, side = best_edges(ga, gb, corners, edges, RA, RB, d, n, flat + (bias if flat < bias else 0.0), work[1])
     if i >= 0:
         put_edges(contacts[first], ga, gb, corners, edges, i, j, side)
         for s in range(first + 1, first + slots):
@@ -207,10 +251,10 @@ def polyhedra(contacts, first, slots, bodies, ga, gb, corners, planes, loops, st
 
 
 @kernel
-def put_crossed(contact, ga, gb, corners, planes, edges, RA, RB, d):
+def put_crossed(contact, ga, gb, corners, planes, edges, RA, RB, d, n, points):
     """The pair of edges along which two polyhedra are further apart than along any face; returns whether there is one."""
     flat = max(best_face(ga, gb, corners, planes, RA, RB, d)[0], best_face(gb, ga, corners, planes, RB, RA, neg3(d))[0])
-    _, i, j, side = best_edges(ga, gb, corners, edges, RA, RB, d, flat)
+    _, i, j, side = best_edges(ga, gb, corners, edges, RA, RB, d, n, flat, points)
     if i >= 0:
         put_edges(contact, ga, gb, corners, edges, i, j, side)
     return i >= 0

@@ -257,7 +257,7 @@ def put_between(pair, scene, bodies, phi_a, phi_b, t, n):
     RB = turned(load9(B.R), phi_b, t)
     d = sub3(after(A, t), after(B, t))
     crossed = ga.form == POLYHEDRON and gb.form == POLYHEDRON and put_crossed(
-        scene.contacts[slot], ga, gb, shapes.corners, shapes.planes, shapes.edges, RA, RB, d,
+        scene.contacts[slot], ga, gb, shapes.corners, shapes.planes, shapes.edges, RA, RB, d, n, shapes.work[1],
     )
     if crossed and waken(scene.contacts[slot], scene, bodies) < -OVERLAP:
         return True
