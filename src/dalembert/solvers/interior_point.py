@@ -125,7 +125,7 @@ def products(scene, speed, blunt):
 
 @kernel
 def runs_away(scene):
-    """Whether an impulse is so large that its rounding decides."""
+    """Whether an impulse is so large that its rounding decides what it does."""
     for i in range(scene.contacts.shape[0]):
         if scene.contacts[i].awake != 0 and scene.contacts[i].gamma > LARGEST * scene.contacts[i].weight:
             return True
