@@ -1,6 +1,6 @@
 """Contacts: time per step against MuJoCo in the same run, with both sides' penetration, and cost against size.
 
-    python benchmarks/contact.py
+    python -m benchmarks.contact
 """
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
+from benchmarks.comparison.problems import heap
 from dalembert import zoo
 from dalembert.zoo.quadruped import GAINS, LEGS, WALKING
 
@@ -120,6 +121,53 @@ def measure_mujoco_quadruped(dt: float, duration: float) -> tuple[float, float, 
     return 1e6 * spent / steps, gap, float(np.hypot(data.qpos[0], data.qpos[1]))
 
 
+def tumbling_boxes(count: int) -> da.Mechanism:
+    """Boxes of any orientation above one another, which fall into a heap."""
+    rng = np.random.default_rng(3)
+    mechanism = da.Mechanism("tumbling boxes")
+    mechanism.ground(friction=0.5)
+    for i in range(count):
+        layer, k = divmod(i, 9)
+        turn = rng.normal(size=4)
+        place = 0.2 * (k % 3) - 0.2 + rng.uniform(-0.02, 0.02), 0.2 * (k // 3) - 0.2 + rng.uniform(-0.02, 0.02), 0.15 + 0.2 * layer
+        box = da.Box(size=(0.1, 0.12, 0.08), mass=1.0)
+        mechanism.body(f"box {i}", box, position=place, orientation=turn / np.linalg.norm(turn), collide=True)
+    return mechanism
+
+
+def phases(name: str, mechanism: da.Mechanism, dt: float, lengths: tuple[float, ...]) -> None:
+    """Processor time per step in one part of a run after the other, with iterations, parts of steps and the least gap."""
+    sim = da.Simulation(mechanism, da.Variational(dt=dt))
+    sim.run(2 * dt)
+    for length in lengths:
+        start = time.process_time()
+        run = sim.run(length)
+        spent = (time.process_time() - start) / (len(run) - 1)
+        print(
+            f"{name}, until {sim.time:.2f} s: {1e3 * spent:.2f} ms/step, {run.iterations[1:].mean():.1f} iterations, "
+            f"{run.substeps[1:].mean():.2f} parts, least gap {run.contacts().gap.min():.1e} m"
+        )
+
+
+def quadruped_kernel(dt: float, duration: float) -> float:
+    """Time per step in us of a walk's kernels alone, without the controller in Python beside which they run."""
+    sim = da.Simulation(zoo.quadruped(gait=WALKING), da.Variational(dt=dt))
+    sim.run(5 * dt, control=zoo.leg_controller())
+    engine: Any = sim.engine
+    steps, spent = engine._run_steps, 0.0
+
+    def timed(*arguments: Any) -> Any:
+        nonlocal spent
+        start = time.perf_counter()
+        outcome = steps(*arguments)
+        spent += time.perf_counter() - start
+        return outcome
+
+    engine._run_steps = timed
+    run = sim.run(duration, control=zoo.leg_controller())
+    return 1e6 * spent / (len(run) - 1)
+
+
 def compare(name: str, make: Callable[[], da.Mechanism], dt: float, duration: float) -> None:
     ours, our_gap = measure(make(), dt, duration)
     theirs, their_gap = measure_mujoco(make(), dt, duration)
@@ -131,7 +179,11 @@ def main() -> None:
     compare("box drop", zoo.box_drop, 0.01, 2.0)
     for n in (10, 40, 100):
         compare(f"sphere chain {n}", lambda n=n: zoo.sphere_chain(n), 0.01, 5.0)
+    phases("heap of 30 spheres", heap(30), 0.005, (1.0, 1.0, 1.0))
+    for count in (30, 100):
+        phases(f"heap of {count} boxes", tumbling_boxes(count), 0.005, (0.5, 0.5, 0.5, 1.0))
     for dt in (0.005, 0.001):
+        print(f"quadruped walking, dt = {dt}, kernels alone: {quadruped_kernel(dt, 2.0):.1f} us/step")
         spent, gap = measure(zoo.quadruped(gait=WALKING), dt, 5.0, zoo.leg_controller())
         theirs, their_gap, way = measure_mujoco_quadruped(dt, 5.0)
         print(

@@ -57,3 +57,39 @@ def test_a_step_from_rest_has_the_forces_of_the_steps_before():
     first = da.Simulation(box(0.5), da.Variational(dt=0.005)).run(0.005)
     later = da.Simulation(box(0.5), da.Variational(dt=0.005)).run(0.5)
     assert corner_forces(first) == pytest.approx(corner_forces(later), rel=1e-3)
+
+
+def arm(**joint: object) -> da.Mechanism:
+    """A rod of 1 kg and 1 m on a hinge along y, which hangs level at the start."""
+    mechanism = da.Mechanism("arm")
+    rod = mechanism.body("rod", da.Rod(length=1.0, mass=1.0, radius=0.02, axis="x"), position=(0.5, 0, 0))
+    mechanism.joint("hinge", da.Revolute(axis="y", **joint), mechanism.world, rod, at=(0, 0, 0))
+    return mechanism
+
+
+@pytest.mark.parametrize("joint", [dict(limits=(-1.0, 0.0)), dict(friction=10.0)])
+def test_what_a_joint_holds_takes_few_iterations(joint: dict):
+    """An arm that rests on its limit, and one that dry friction holds: both carry half the weight times its length."""
+    run = da.Simulation(arm(**joint), da.Variational(dt=0.005)).run(0.5)
+    assert run.iterations[10:].mean() < 1.5
+    shares = run.joint("hinge").shares
+    held = sum(np.abs(shares[name][50]).sum() for name in ("limit", "friction"))
+    assert held == pytest.approx(0.5 * 9.81, rel=1e-4)
+
+
+def test_dry_friction_that_slides_takes_few_iterations():
+    mechanism = arm(friction=1.0)
+    mechanism.start("hinge", rate=3.0)
+    run = da.Simulation(mechanism, da.Variational(dt=0.005)).run(0.5)
+    assert run.iterations[10:].mean() < 3.0
+
+
+def test_boxes_at_rest_on_one_another_take_few_iterations():
+    mechanism = da.Mechanism("tower")
+    mechanism.ground(friction=0.5)
+    for i in range(8):
+        turn = (np.cos(0.2 * i), 0, 0, np.sin(0.2 * i))
+        mechanism.body(f"box {i}", da.Box(size=(0.2, 0.3, 0.1), mass=1.0), position=(0.01 * i, 0, 0.0501 + 0.1002 * i), orientation=turn, collide=True)
+    run = da.Simulation(mechanism, da.Variational(dt=0.005)).run(1.0)
+    assert run.iterations[-50:].mean() < 20.0
+    assert run.contacts().gap.min() > -1e-11

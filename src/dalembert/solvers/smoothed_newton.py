@@ -48,6 +48,11 @@ SMOOTH = 1e-3
 #: where that was too bold for a whole step to help, they begin again at BACK of that square; then they fall no faster than by FALL, only where contacts
 #: miss no more than NEAR times their root, and are raised again after so many directions in a row of which no more than a quarter could be gone
 BACK, FALL, NEAR, STALLS = 0.1, 0.05, 3.0, 2
+#: or where contacts miss more than so many times their root
+LOST = 100.0
+#: so they do from the first iteration where more contacts than this take part, as in heaps of boxes, where boldness loses more than it gains:
+#: then they go by this part of what the bodies' equations miss, too
+MANY, UNBALANCED = 50, 0.2
 #: up to then a whole step helps that does not make the sum of squares larger by this factor
 BOLD = 4.0
 #: a step along a direction is no longer halved below this
@@ -273,8 +278,10 @@ def build_smoothed_newton(
         goal, slack = aim_at(scene, speed, blunt)
         own, _ = missed(scene, goal)
         size, least = max(rows, own), inf
-        kappa = max(goal, SMOOTH * own * own)
-        iteration, polishing, idle, stalls, careful = 0, 0, 0, 0, False
+        careful = scene.contacts.shape[0] > MANY
+        missing = own + UNBALANCED * rows if careful else own
+        kappa = max(goal, (BACK if careful and warm else SMOOTH) * missing * missing)
+        iteration, polishing, idle, stalls = 0, 0, 0, 0
         while iteration < min(MOST, max_iterations):
             iteration += 1
             clear(blocks, schedule)
@@ -310,6 +317,8 @@ def build_smoothed_newton(
                 careful, kappa = True, max(kappa, BACK * worst * worst)
             elif not careful:
                 kappa = SMOOTH * own * own
+            elif worst > LOST * sqrt(kappa):
+                kappa = BACK * worst * worst
             elif worst < NEAR * sqrt(kappa):
                 kappa = min(kappa, max(SMOOTH * own * own, FALL * kappa))
             elif far < 0.5:

@@ -184,7 +184,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             outcome = NOT_CONVERGED
             if attempt == 0 and count > 0:
                 if not warm:
-                    extrapolate(model, work, state, order)
+                    # what rests would begin to swing within the tolerance if it went on from its last changes
+                    extrapolate(model, work, state, 0.0 if awake.contacts.shape[0] > 0 else order)
                     clear_impulses(model, work)
                 outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, warm, rough)
                 iterations += spent
