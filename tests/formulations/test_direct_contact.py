@@ -1,6 +1,8 @@
 """Steps with contacts that Newton's method solves directly: few iterations, and impulses that follow from the step alone."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,7 +61,7 @@ def test_a_step_from_rest_has_the_forces_of_the_steps_before():
     assert corner_forces(first) == pytest.approx(corner_forces(later), rel=1e-3)
 
 
-def arm(**joint: object) -> da.Mechanism:
+def arm(**joint: Any) -> da.Mechanism:
     """A rod of 1 kg and 1 m on a hinge along y, which hangs level at the start."""
     mechanism = da.Mechanism("arm")
     rod = mechanism.body("rod", da.Rod(length=1.0, mass=1.0, radius=0.02, axis="x"), position=(0.5, 0, 0))

@@ -9,5 +9,3 @@ THROUGH = 15
 GAINED = 16
 #: a joint left the range of its spline
 BEYOND = 20
-#: not a solution yet, but near enough to one to see what else takes part in the step
-ROUGH = 21

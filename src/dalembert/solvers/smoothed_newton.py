@@ -34,7 +34,7 @@ from dalembert.solvers.interior_point import (
     sharpness,
     slides_on_many,
 )
-from dalembert.solvers.outcomes import NOT_CONVERGED, ROUGH, SINGULAR, SOLVED
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
 
 #: a step whose equations rounding keeps from being solved is tried with products so many times less sharp, as the interior point method does, ...
 BLUNT = 100.0
@@ -59,10 +59,6 @@ BOLD = 4.0
 SHORTEST = 0.2
 #: impulses between two bodies that touch (gaps in m) begin as so many times what gravity does to the pair's reduced mass in the step
 BETWEEN, TOUCHING = 3.0, 1e-6
-#: a rough solution misses no more than this (m/s), with products below that (m^2/s^2)
-ROUGHLY, ROUGH_AIM = 1e-4, 1e-8
-#: and is looked for only where that takes so many iterations at least
-BRIEF = 4
 #: residuals of contacts below this part of the tolerance, or of the slack that belongs to the largest impulse, are left alone
 LEFT = 0.5
 #: where several contacts press and some slide, slacks are found to this part, in at most so many iterations more: the motion depends on their shares
@@ -260,7 +256,7 @@ def build_smoothed_newton(
 
     search = specialise(search, f"{name}_search", file)
 
-    def smoothed_newton(encounter, tolerance, max_iterations, speed, warm, rough):
+    def smoothed_newton(encounter, tolerance, max_iterations, speed, warm):
         step, scene, dt = encounter.step, encounter.scene, encounter.dt
         bodies, blocks, schedule, vector = step.work.bodies, step.work.blocks, step.work.schedule, step.work.vector
         if not can_be_smoothed(scene):
@@ -311,8 +307,6 @@ def build_smoothed_newton(
                 rows, fine = balance(encounter)
                 if not fine:
                     return NOT_CONVERGED, iteration, size
-            if rough and iteration >= BRIEF and max(rows, worst) < ROUGHLY and last <= max(goal, ROUGH_AIM):
-                return ROUGH, iteration, size
             if far < 1.0 and not careful:
                 careful, kappa = True, max(kappa, BACK * worst * worst)
             elif not careful:

@@ -59,7 +59,6 @@ from dalembert.solvers.outcomes import (
     LOST,
     MET,
     NOT_CONVERGED,
-    ROUGH,
     SOLVED,
     STRIKES,
     THROUGH,
@@ -174,8 +173,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
             deny(scene, dt)
         wide, blunt, give = TRIES[attempt] if attempt < len(TRIES) else TRIES[0]
         softness = COMPLIANCES[attempt - len(TRIES) + 1] if attempt >= len(TRIES) else COMPLIANCES[0]
-        rounds, warm, rough = 0, False, attempt == 0 and options.events == OFF
-        for _ in range(2 * ROUNDS):
+        warm = False
+        for again in range(ROUNDS):
             follow_contacts(scene, work.bodies)
             soften_step(model, work, scene, dt, h, sharp * give)
             interval = Interval(model, awake_part(work, scene), dt, h, softness * compliance)
@@ -187,16 +186,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     # what rests would begin to swing within the tolerance if it went on from its last changes
                     extrapolate(model, work, state, 0.0 if awake.contacts.shape[0] > 0 else order)
                     clear_impulses(model, work)
-                outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, warm, rough)
+                outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, warm)
                 iterations += spent
-            if outcome == ROUGH:
-                scatter(scene, awake)
-                warm = True
-                woken = wake(work, scene)
-                rough = woken > 0
-                count += woken
-                outcome = NOT_CONVERGED
-                continue
             if outcome != SOLVED:
                 extrapolate(model, work, state, order if count == 0 else 0.0)
                 clear_impulses(model, work)
@@ -215,7 +206,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     return MET, iterations, size
             if options.events != UP_TO:  # slides that end are events
                 changed += mend_slides(scene, False)
-            changed += bear(model, work, scene.limits, rounds, options.tolerance) + bear_twists(scene, rounds)
+            changed += bear(model, work, scene.limits, again, options.tolerance) + bear_twists(scene, again)
             if changed == 0:
                 woken = watch(work.bodies, scene, False) if options.events != PAST else 0
                 if woken < 0:
@@ -232,10 +223,7 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     break
             count += woken
             outcome = NOT_CONVERGED
-            warm, rough = attempt == 0, woken > 0 and attempt == 0 and options.events == OFF
-            rounds += 1
-            if rounds == ROUNDS:
-                break
+            warm = attempt == 0
         if outcome == SOLVED or (count == 0 and compliance == 0.0):
             break
         if attempt == len(TRIES) - 2:
