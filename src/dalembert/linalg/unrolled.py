@@ -52,62 +52,6 @@ def _by_size(builder: Any, size: Any, emit: Callable[[int], None]) -> None:
     builder.position_at_end(after)
 
 
-class _Check:
-    """That pivots are certain to serve: large against the numbers below them, and next to the scales of their columns."""
-
-    def __init__(self, builder: Any, scales: Any) -> None:
-        self.builder, self.scales = builder, scales
-        self.fine = ir.Constant(ir.VectorType(_TRUTH, WIDTH), [1] * WIDTH)
-
-    def pivot(self, k: int, pivot: Any, below: list[Any], by: Any = None) -> None:
-        """``pivot`` of column ``k`` and the numbers ``below`` it, all of them ``by`` times too large."""
-        builder = self.builder
-        least = builder.fmul(ir.Constant(ROW, [SINGULAR] * WIDTH), _lane(builder, self.scales, k))
-        least = _larger(builder, ir.Constant(ROW, [SMALLEST] * WIDTH), least)
-        if by is not None:
-            least = builder.fmul(least, _absolute(builder, by))
-        for number in below:
-            least = _larger(builder, least, builder.fmul(ir.Constant(ROW, [CERTAIN] * WIDTH), _absolute(builder, number)))
-        self.fine = builder.and_(self.fine, builder.fcmp_ordered(">", _absolute(builder, pivot), least))
-
-
-def _eliminate_one(builder: Any, rows: list[Any], k: int, check: _Check) -> None:
-    """The step of Gauss-Jordan with the pivot k. The products do not wait for the reciprocal."""
-    n = len(rows)
-    pivot = _lane(builder, rows[k], k)
-    parts = {i: _lane(builder, rows[i], k) for i in range(n) if i != k}
-    check.pivot(k, pivot, [parts[i] for i in range(k + 1, n)])
-    reciprocal = builder.fdiv(ir.Constant(ROW, [1.0] * WIDTH), pivot)
-    row = _with_lane(builder, rows[k], k, 1.0)
-    for i, part in parts.items():
-        product = builder.fmul(builder.fmul(part, row), reciprocal, flags=FUSED)
-        rows[i] = builder.fsub(_with_lane(builder, rows[i], k, 0.0), product, flags=FUSED)
-    rows[k] = builder.fmul(row, reciprocal)
-
-
-def _eliminate_two(builder: Any, rows: list[Any], k: int, check: _Check) -> None:
-    """Two steps at once, by the inverse of the pivots' block [[a, b], [c, d]]: one reciprocal to wait for instead of two."""
-    n = len(rows)
-
-    def times(a: Any, x: Any, sign: str, b: Any, y: Any) -> Any:
-        return getattr(builder, sign)(builder.fmul(a, x, flags=FUSED), builder.fmul(b, y, flags=FUSED), flags=FUSED)
-
-    a, b, c, d = (_lane(builder, rows[k + i], k + j) for i in range(2) for j in range(2))
-    parts = {i: (_lane(builder, rows[i], k), _lane(builder, rows[i], k + 1)) for i in range(n) if i not in (k, k + 1)}
-    determinant = times(a, d, "fsub", b, c)
-    below = [parts[i] for i in range(k + 2, n)]
-    check.pivot(k, a, [c, *(first for first, _ in below)])
-    check.pivot(k + 1, determinant, [times(a, second, "fsub", b, first) for first, second in below], a)
-    reciprocal = builder.fdiv(ir.Constant(ROW, [1.0] * WIDTH), determinant)
-    row_0 = _with_lane(builder, _with_lane(builder, rows[k], k, 1.0), k + 1, 0.0)
-    row_1 = _with_lane(builder, _with_lane(builder, rows[k + 1], k, 0.0), k + 1, 1.0)
-    first_row, second_row = times(d, row_0, "fsub", b, row_1), times(a, row_1, "fsub", c, row_0)
-    for i, (first, second) in parts.items():
-        product = builder.fmul(times(first, first_row, "fadd", second, second_row), reciprocal, flags=FUSED)
-        rows[i] = builder.fsub(_with_lane(builder, _with_lane(builder, rows[i], k, 0.0), k + 1, 0.0), product, flags=FUSED)
-    rows[k], rows[k + 1] = builder.fmul(first_row, reciprocal), builder.fmul(second_row, reciprocal)
-
-
 @operation
 def invert_in_order(typing_context, M, scales, n):
     """``M <- M^-1`` for the leading n x n numbers by Gauss-Jordan with pivots from the diagonal, which are quick to find.
@@ -124,12 +68,22 @@ def invert_in_order(typing_context, M, scales, n):
             return row_pointer(context, builder, signature.args[0], block, [context.get_constant(types.intp, i), zero])
 
         def invert(n: int) -> None:
-            rows, check = [builder.load(pointer(i), align=8) for i in range(n)], _Check(builder, scales)
-            for k in range(0, n - 1, 2):
-                _eliminate_two(builder, rows, k, check)
-            if n % 2:
-                _eliminate_one(builder, rows, n - 1, check)
-            done = builder.extract_element(check.fine, ir.Constant(ir.IntType(32), 0))
+            rows = [builder.load(pointer(i), align=8) for i in range(n)]
+            fine = ir.Constant(ir.VectorType(_TRUTH, WIDTH), [1] * WIDTH)
+            for k in range(n):
+                pivot = _lane(builder, rows[k], k)
+                parts = {i: _lane(builder, rows[i], k) for i in range(n) if i != k}
+                least = _larger(builder, ir.Constant(ROW, [SMALLEST] * WIDTH), builder.fmul(ir.Constant(ROW, [SINGULAR] * WIDTH), _lane(builder, scales, k)))
+                for i in range(k + 1, n):
+                    least = _larger(builder, least, builder.fmul(ir.Constant(ROW, [CERTAIN] * WIDTH), _absolute(builder, parts[i])))
+                fine = builder.and_(fine, builder.fcmp_ordered(">", _absolute(builder, pivot), least))
+                reciprocal = builder.fdiv(ir.Constant(ROW, [1.0] * WIDTH), pivot)
+                row = _with_lane(builder, rows[k], k, 1.0)
+                for i, part in parts.items():  # the products do not wait for the reciprocal
+                    product = builder.fmul(builder.fmul(part, row), reciprocal, flags=FUSED)
+                    rows[i] = builder.fsub(_with_lane(builder, rows[i], k, 0.0), product, flags=FUSED)
+                rows[k] = builder.fmul(row, reciprocal)
+            done = builder.extract_element(fine, ir.Constant(ir.IntType(32), 0))
             builder.store(done, certain)
             with builder.if_then(done):
                 for i, row in enumerate(rows):

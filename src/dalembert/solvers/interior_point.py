@@ -95,6 +95,12 @@ def presses(contact):
     return contact.kind != TWIST and contact.gamma > contact.weight * contact.s
 
 
+@inline
+def rubs(limit, speed):
+    """How fast dry friction makes a joint direction in the step (m/s or rad/s): as it does, or as gravity would, which makes ``speed``, but no more than its bound could."""
+    return min(limit.cap, max(abs(limit.beta), speed * limit.unit)) / limit.unit if limit.cap > 0.0 else 0.0
+
+
 @kernel
 def products(scene, speed, blunt):
     """Complementarity products of everything awake, in m^2/s^2: their mean, the largest, their number, and what to aim at.
@@ -116,7 +122,7 @@ def products(scene, speed, blunt):
             worst = max(worst, c)
     for i in range(scene.limits.shape[0]):
         a, b, c = limit_products(scene.limits[i])
-        top = max(top, max(scene.limits[i].gamma[0], scene.limits[i].gamma[1]) / scene.limits[i].weight)
+        top = max(top, max(max(scene.limits[i].gamma[0], scene.limits[i].gamma[1]) / scene.limits[i].weight, rubs(scene.limits[i], speed)))
         total += a
         count += b
         worst = max(worst, c)

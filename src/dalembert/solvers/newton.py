@@ -78,12 +78,13 @@ def on_graph(name: str, file: str, *, jacobian: Callable, load_vector: Callable,
 
 def build_newton(
     name: str, file: str, *, linear: Linear, residual: Callable, restart: Callable, move: Callable, floor: Callable, ends_at_rounding: bool = False,
+    patience: int = PATIENCE,
 ) -> Any:
     """The kernel ``newton(problem, tolerance, max_iterations) -> (outcome, iterations, residual)`` of a kind of problem.
 
     A factor is used again as long as two more iterations that shrink the residual like the last one would do. There is always one iteration: with
     small steps the guess alone is within the tolerance, and accepting it would extrapolate for ever. ``ends_at_rounding``: the
-    floor is close to what rounding makes, so that an iteration which gains little below it ends the search.
+    floor is close to what rounding makes, so that an iteration which gains little below it ends the search. ``patience``: how many iterations may gain little.
     A second iteration that draws back leaves the error of the compliance, which may be more than it began with and which the third
     removes with the same factor: so it is judged by where the first began.
     """
@@ -143,7 +144,7 @@ def build_newton(
             slow += 1
             if size < STUCK * mark:
                 slow, mark = 0, size
-            elif slow == PATIENCE and size > max(floor(problem), tolerance):
+            elif slow == patience and size > max(floor(problem), tolerance):
                 return NOT_CONVERGED, iterations, size
         return SOLVED, iterations, size
 

@@ -30,6 +30,7 @@ from dalembert.solvers.interior_point import (
     off_centre,
     presses,
     products,
+    rubs,
     runs_away,
     sharpness,
     slides_on_many,
@@ -107,7 +108,7 @@ def aim_at(scene, speed, blunt):
     firm = max(top, speed)
     for i in range(scene.limits.shape[0]):
         limit = scene.limits[i]
-        top = max(top, max(limit.gamma[0], limit.gamma[1]) / limit.weight)
+        top = max(top, max(max(limit.gamma[0], limit.gamma[1]) / limit.weight, rubs(limit, speed)))
         if limit.cap > 0.0:
             firm = max(firm, limit.cap / limit.unit)
     goal = aim(top, pressing, speed, blunt)

@@ -108,9 +108,12 @@ def restart(stage):
     return False
 
 
+#: stiff servos gain little for many iterations before they converge: all that are allowed are made
+ENDLESS = 2**31 - 1
+
 newton = build_newton(
     "newton", __file__, linear=Linear(factorise, direction), residual=residual, restart=restart, move=move, floor=rounding_floor,
-    ends_at_rounding=True,
+    ends_at_rounding=True, patience=ENDLESS,
 )
 
 
