@@ -14,12 +14,14 @@ A stage has gap and rate at its end, as for all other forces.
 """
 from __future__ import annotations
 
-from dalembert.contact.events import OVERLAP, approach
+from dalembert.contact.events import approach
 from dalembert.kernels import inline, kernel
 from dalembert.spatial.tuples import dot3, load9, mat_vec
 
 #: z at which e is one half
 RESOLVED = 0.25
+#: m by which what is rigid may go on overlapping
+HAIR = 1e-9
 
 
 @inline
@@ -33,12 +35,12 @@ def mobility(model, i, row):
 
 @inline
 def hold(contact, give, dt):
-    """Numbers of a rigid contact, which ``give``s way (impulse over weight, in m/s, to m/s). What a start or rounding let overlap by a hair, no more than counts as
-    overlapping, need not open, only stay: where a joint holds it there nothing could open it.
+    """Numbers of a rigid contact, which ``give``s way (impulse over weight, in m/s, to m/s). What a start or rounding let overlap by a hair, no more than ``HAIR``,
+    need not open, only stay: where a joint holds it there nothing could open it.
     """
     contact.soft = give / contact.weight
     if contact.bounced == 0:
-        contact.bound = max(min(contact.gap0, 0.0), -OVERLAP) / dt
+        contact.bound = max(min(contact.gap0, 0.0), -HAIR) / dt
 
 
 @kernel
