@@ -20,6 +20,8 @@ from dalembert.spatial.tuples import dot3, load9, mat_vec
 
 #: z at which e is one half
 RESOLVED = 0.25
+#: m by which what is rigid may go on overlapping
+HAIR = 1e-9
 
 
 @inline
@@ -31,12 +33,22 @@ def mobility(model, i, row):
     return (row[0] * row[0] + row[1] * row[1] + row[2] * row[2]) / fixed.mass + dot3(arm, mat_vec(load9(fixed.inertia_inverse), arm))
 
 
+@inline
+def hold(contact, give, dt):
+    """Numbers of a rigid contact, which ``give``s way (impulse over weight, in m/s, to m/s). What a start or rounding let overlap by a hair, no more than ``HAIR``,
+    need not open, only stay: where a joint holds it there nothing could open it.
+    """
+    contact.soft = give / contact.weight
+    if contact.bounced == 0:
+        contact.bound = max(min(contact.gap0, 0.0), -HAIR) / dt
+
+
 @kernel
 def soften_step(model, work, scene, dt, h, give):
-    """Numbers of all compliant contacts of a step of ``Variational``; rows must be those of the knot. Rigid ones ``give`` way (impulse over weight, in m/s, to m/s)."""
+    """Numbers of all compliant contacts of a step of ``Variational``; rows must be those of the knot. Rigid ones ``give`` way."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        contact.soft = give / contact.weight
+        hold(contact, give, dt)
         if contact.stiffness > 0.0 and contact.awake != 0:
             rate = approach(model, work, contact.a, contact.b, contact.Ga[0], contact.Gb[0])
             k, d = contact.stiffness, contact.damping
@@ -55,7 +67,7 @@ def soften_stage(scene, gamma, give):
     """Numbers of all compliant contacts of a stage. Rigid ones ``give`` way as in a step."""
     for i in range(scene.contacts.shape[0]):
         contact = scene.contacts[i]
-        contact.soft = give / contact.weight
+        hold(contact, give, gamma)
         if contact.stiffness > 0.0:
             share = 1.0 / (contact.stiffness * gamma)
             contact.bound = 0.0
