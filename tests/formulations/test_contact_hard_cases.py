@@ -239,6 +239,20 @@ def test_a_wheel_pinned_at_the_height_of_the_ground(formulation, friction, highe
         assert abs(rates[-1]) < 1.9
 
 
+@pytest.mark.parametrize("below", [1e-16, 1e-13, 1e-10])
+@every_cone
+def test_a_wheel_pinned_below_the_ground_by_a_hair_turns_on(formulation, below):
+    """Nothing can open there, and nothing rubs."""
+    mechanism = da.Mechanism("wheel")
+    mechanism.ground(friction=0.0)
+    wheel = mechanism.body("wheel", da.Cylinder(radius=0.3, length=0.05, mass=4.0, axis="y"), position=(0, 0, 0.3 - below), collide=True)
+    mechanism.joint("axle", da.Revolute(axis="y"), mechanism.world, wheel, at=(0, 0, 0.3 - below))
+    mechanism.start("axle", rate=2.0)
+    run = da.Simulation(mechanism, formulation).run(0.3)
+    np.testing.assert_allclose(run.joint("axle").rates, 2.0, rtol=1e-4)
+    assert run.contacts().normal_force.max() < 1e4
+
+
 @every_cone
 def test_a_cart_whose_wheel_touches_the_ground_by_a_hair(formulation):
     """Friction makes the wheel roll: v = omega r, and angular momentum about the ground stays."""
