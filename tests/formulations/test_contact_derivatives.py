@@ -12,7 +12,7 @@ from dalembert.contact.nodes import Encounter
 from dalembert.formulations.implicit import encounter as encounters
 from dalembert.formulations.implicit.contact_engine import ContactEngine as StageEngine
 from dalembert.formulations.implicit.equations import Stage
-from dalembert.formulations.implicit.step import aggregate_bdf
+from dalembert.formulations.implicit.step import aggregate_bdf, guess
 from dalembert.formulations.maximal.knot import evaluate_knot
 from dalembert.formulations.variational import contact_step as variational
 from dalembert.formulations.variational.contact_engine import ContactEngine
@@ -73,7 +73,7 @@ def test_direction_of_a_stage(cone, kappa):
     encounters.carry_on(work, state, DT)
     prepare(model, work, scene, DT, H, SPEED)
     aggregate_bdf(state, own, 1)
-    encounters.guess(state, own, 1)
+    guess(state, own, 1)
     own.bodies["v"] += rng.normal(size=(4, 3))
     own.bodies["w"] += 0.5 * rng.normal(size=(4, 4))
     work.joints["mu"] = 0.1 * rng.normal(size=work.joints["mu"].shape)

@@ -92,13 +92,14 @@ def test_cone():
     volume, first = w @ area, w @ (area * z)
     across = w @ (area * (area / np.pi / 4 + (z - first / volume) ** 2))
     assert cone.volume == pytest.approx(volume, rel=1e-13)
-    assert_allclose(cone.center_of_mass, [0, 0, first / volume - 0.4])
+    assert_allclose(cone.center_of_mass, np.array([0.0, 0.0, first / volume - 0.4]))
     assert_allclose(cone.inertia, 3.0 * np.diag([across, across, w @ (area * area / np.pi / 2)]), rtol=1e-12)
 
 
 def test_a_cone_between_two_points():
     placed = Cone.between((1, 0, 0), (1, 2, 0), radius=0.3, mass=1.0)
     assert placed.position == (1.0, 0.5, 0.0)
+    assert isinstance(placed.shape, Cone)
     assert_allclose(placed.shape.axis, (0, 1, 0))
     assert placed.shape.length == 2.0
 

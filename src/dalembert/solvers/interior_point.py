@@ -133,7 +133,8 @@ def products(scene, speed, blunt):
 def runs_away(scene):
     """Whether an impulse is so large that its rounding decides what it does."""
     for i in range(scene.contacts.shape[0]):
-        if scene.contacts[i].awake != 0 and scene.contacts[i].gamma > LARGEST * scene.contacts[i].weight:
+        contact = scene.contacts[i]
+        if contact.awake != 0 and contact.gamma > LARGEST * contact.weight:
             return True
     return False
 
@@ -390,7 +391,7 @@ def build_interior_point(
             if far < SHORTEST:
                 whole_move(encounter, -done)
                 whole_residual(encounter)
-                if size < max(floor(step), tolerance) and worst <= SHARP * goal:
+                if size < max(floor(step), tolerance) and worst <= SHARP * goal and not runs_away(scene):
                     return SOLVED, iterations, size
                 return NOT_CONVERGED, iterations, size
             size = new

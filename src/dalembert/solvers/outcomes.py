@@ -7,5 +7,7 @@ MET, STRIKES = 13, 14
 THROUGH = 15
 #: contacts put energy in: the step is too long for how far shapes turn in it
 GAINED = 16
+#: a joint takes a large impulse of a contact back whole, so that no gap answers it
+TAKEN_BACK = 17
 #: a joint left the range of its spline
 BEYOND = 20

@@ -35,7 +35,7 @@ from dalembert.solvers.interior_point import (
     sharpness,
     slides_on_many,
 )
-from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED
+from dalembert.solvers.outcomes import NOT_CONVERGED, SINGULAR, SOLVED, TAKEN_BACK
 
 #: a step whose equations rounding keeps from being solved is tried with products so many times less sharp, as the interior point method does, ...
 BLUNT = 100.0
@@ -60,6 +60,8 @@ BOLD = 4.0
 SHORTEST = 0.2
 #: impulses between two bodies that touch (gaps in m) begin as so many times what gravity does to the pair's reduced mass in the step
 BETWEEN, TOUCHING = 3.0, 1e-6
+#: impulses beyond so many times what gravity does in a step are large
+MUCH = 10.0
 #: residuals of contacts below this part of the tolerance, or of the slack that belongs to the largest impulse, are left alone
 LEFT = 0.5
 #: where several contacts press and some slide, slacks are found to this part, in at most so many iterations more: the motion depends on their shares
@@ -129,6 +131,19 @@ def load_smoothed(encounter, kappa, noise):
         if takes_part(limit):
             v = vector[limit.node].v
             v[0], v[1], v[2] = limit_rows(limit, kappa, noise)
+
+
+@kernel
+def is_taken_back(scene, dt, speed):
+    """Whether an impulse that is large beside what gravity does, which makes ``speed`` (m/s), meets no answer of its gap, since a joint takes it back whole: what the
+    contact gives way by alone bounds it then, and it would grow from step to step.
+    """
+    for i in range(scene.contacts.shape[0]):
+        contact = scene.contacts[i]
+        large = contact.awake != 0 and contact.kind != TWIST and contact.stiffness == 0.0 and contact.gamma > MUCH * speed * contact.weight
+        if large and contact.gap / dt - contact.bound < 0.5 * contact.soft * contact.gamma:
+            return True
+    return False
 
 
 @kernel
@@ -297,8 +312,8 @@ def build_smoothed_newton(
             own, _ = missed(scene, goal)
             size = max(rows, own)
             if size <= tolerance and settle_all(scene, goal):
-                if runs_away(scene):
-                    break
+                if runs_away(scene) or is_taken_back(scene, dt, speed):
+                    return TAKEN_BACK, iteration, size
                 _, largest, _, aimed = products(scene, speed, blunt)
                 if largest <= SHARP * aimed and off_centre(scene, goal) < CENTRED:
                     if polishing == POLISHING or own <= FINE * slack or not slides_on_many(scene, goal):

@@ -61,6 +61,7 @@ from dalembert.solvers.outcomes import (
     NOT_CONVERGED,
     SOLVED,
     STRIKES,
+    TAKEN_BACK,
     THROUGH,
     TOO_FAST,
 )
@@ -188,6 +189,8 @@ def contact_step(model, state, targets, dt, options, work, scene, after):
                     clear_impulses(model, work)
                 outcome, spent, size = smoothed_newton(encounter, options.tolerance, options.max_iterations, speed, warm)
                 iterations += spent
+            if outcome == TAKEN_BACK:  # the next try gives way by more
+                break
             if outcome != SOLVED:
                 extrapolate(model, work, state, order if count == 0 else 0.0)
                 clear_impulses(model, work)

@@ -150,7 +150,7 @@ def _on_body(element: Surface | PointForce | Drag | Penalty) -> dict[str, Any]:
 
 def _values(element: Any) -> dict[str, Any]:
     """Fields by name, in the order in which they are given."""
-    return {field.name: getattr(element, field.name) for field in sorted(fields(element), key=lambda field: field.kw_only)}
+    return {field.name: getattr(element, field.name) for field in sorted(fields(element), key=lambda field: bool(field.kw_only))}
 
 
 def _pair(names: frozenset[str], law: PairLaw) -> dict[str, Any]:
