@@ -100,7 +100,7 @@ def test_a_cone_between_two_points():
     placed = Cone.between((1, 0, 0), (1, 2, 0), radius=0.3, mass=1.0)
     assert placed.position == (1.0, 0.5, 0.0)
     assert isinstance(placed.shape, Cone)
-    assert_allclose(placed.shape.axis, (0, 1, 0))
+    assert_allclose(np.asarray(placed.shape.axis, dtype=float), (0, 1, 0))
     assert placed.shape.length == 2.0
 
 
